@@ -1,0 +1,102 @@
+"""Where a model begins and ends, and what stands between its sub-layers: embeddings, norms, the head."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from assay.spec import Op, ops
+
+
+@dataclass(frozen=True)
+class Norm:
+    """LayerNorm (Ba et al. 2016) or RMSNorm (Zhang & Sennrich 2019), with or without gain and bias."""
+
+    kind: Literal["rmsnorm", "layernorm"] = "rmsnorm"
+    affine: Literal["none", "gain", "gain+bias"] = "gain"
+    eps: float | None = None
+    unit_offset: bool | None = None  # the stored gain is added to one (Gemma)
+
+    def ops(self, x: str, y: str, tag: str, axes: str = "b n d", over: str = "d", shared: str = "") -> list[Op]:
+        """`y` = norm of `x` over the axes `over`; gain G{tag} and bias B{tag} span `over` and the axes `shared`."""
+        weights = {
+            "none": "",
+            "gain": f", G{tag}[{shared}{over}]",
+            "gain+bias": f", G{tag}[{shared}{over}], B{tag}[{shared}{over}]",
+        }
+        named = (
+            ""
+            if self.affine != "none" and not shared
+            else f", over={tuple(over.split())!r}"
+            if " " in over
+            else f", over={over}"
+        )
+        line = f"{y} = {self.kind}({x}[{axes}]{weights[self.affine]}{named}) -> [{axes}]"
+        return ops("norm", line, eps=self.eps, unit_offset=self.unit_offset)
+
+
+@dataclass(frozen=True)
+class Embedding:
+    """A table of `vocab` rows, perhaps narrower than the model, with learned positions where `positions` is set."""
+
+    vocab: int
+    width: int
+    narrow: int | None = None  # rows of another width than the model, projected up
+    positions: int | None = None  # rows of the position table
+    scale: float | None = None
+    norm: Norm | None = None
+
+    def sizes(self) -> dict[str, int | None]:
+        """Axis sizes."""
+        return {"V": self.vocab, "d": self.width, "j": self.narrow, "P": self.positions}
+
+    def ops(self) -> list[Op]:
+        """From token ids to `x[b n d]`."""
+        j = "d" if self.narrow is None else "j"
+        made = ops("embedding", f"x = gather(ids[b n], E[V {j}]) -> [b n {j}]")
+        if self.scale is not None:
+            made += ops("embedding", f"x = scale(x[b n {j}]) -> [b n {j}]", by=self.scale)
+        if self.narrow is not None:
+            made += ops("embedding", "x = linear(x[b n j], Ein[j d]) -> [b n d]")
+        if self.positions is not None:
+            made += ops(
+                "embedding", "p = gather(at[n], E_position[P d]) -> [n d]", "x = add(x[b n d], p[n d]) -> [b n d]"
+            )
+        if self.norm is not None:
+            made += self.norm.ops("x", "x", "e")
+        return made
+
+
+@dataclass(frozen=True)
+class Head:
+    """From the last layer to logits; `tied` shares the embedding's table."""
+
+    vocab: int
+    width: int
+    tied: bool = False
+    bias: bool = False
+    narrow: int | None = None
+    norm: Norm | None = None
+    scale: float | None = None
+    softcap: float | None = None
+
+    def sizes(self) -> dict[str, int | None]:
+        """Axis sizes."""
+        return {"V": self.vocab, "d": self.width, "j": self.narrow}
+
+    def ops(self) -> list[Op]:
+        """From `x[b n d]` to `logits[b t V]`, t of the n positions."""
+        made = self.norm.ops("x", "x", "f") if self.norm is not None else []
+        made += ops("head", "y = keep(x[b n d]) -> [b t d]")
+        j = "d"
+        if self.narrow is not None:
+            j = "j"
+            made += ops("head", "y = linear(y[b t d], Eout[d j]) -> [b t j]")
+        table = f"E[V {j}]" if self.tied else f"Wout[{j} V]"
+        bias = ", Bout[V]" if self.bias else ""
+        made += ops("head", f"logits = linear(y[b t {j}], {table}{bias}) -> [b t V]")
+        if self.scale is not None:
+            made += ops("head", "logits = scale(logits[b t V]) -> [b t V]", by=self.scale)
+        if self.softcap is not None:
+            made += ops("head", "logits = softcap(logits[b t V]) -> [b t V]", cap=self.softcap)
+        return made

@@ -1,0 +1,58 @@
+"""The feed-forward layer: two matrices around an activation, or three with a gate (Shazeer 2020)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from assay.spec import Op, ops
+
+FUSED = ("swiglu_clamp",)  # activations that take the gate and the other half at once
+
+
+def feed_forward(
+    part: str, x: str, y: str, names: str, width: str, gated: bool, activation: str, bias: str
+) -> list[Op]:
+    """`y[b n d]` from `x[b n d]` through weights named by the letters `names` for gate, up and down."""
+    gate, up, down = names.split()
+
+    def into(name: str, weight: str, letter: str) -> list[Op]:
+        shift = f", {weight}_bias[{width}]" if letter in bias else ""
+        return ops(part, f"{name} = linear({x}[b n d], {weight}[d {width}]{shift}) -> [b n {width}]")
+
+    axes = f"[b n {width}]"
+    made = (into("z", gate, "g") if gated else []) + into("u", up, "u")
+    made += activate(part, "z" if gated else "", "u", axes, activation)
+    shift = f", {down}_bias[d]" if "d" in bias else ""
+    return made + ops(part, f"{y} = linear(u{axes}, {down}[{width} d]{shift}) -> [b n d]")
+
+
+def activate(part: str, gate: str, up: str, axes: str, activation: str) -> list[Op]:
+    """`up` = activation(gate) * up, or activation(up) where there is no gate."""
+    if not gate:
+        return ops(part, f"{up} = {activation}({up}{axes}) -> {axes}")
+    if activation in FUSED:
+        return ops(part, f"{up} = {activation}({gate}{axes}, {up}{axes}) -> {axes}")
+    return ops(
+        part, f"{gate} = {activation}({gate}{axes}) -> {axes}", f"{up} = mul({gate}{axes}, {up}{axes}) -> {axes}"
+    )
+
+
+@dataclass(frozen=True)
+class Mlp:
+    """A dense feed-forward layer."""
+
+    width: int
+    gated: bool = True
+    activation: str = "silu"
+    bias: str = ""  # which of g(ate), u(p), d(own) have one
+
+    part = "mlp"
+    tag = "m"
+
+    def sizes(self) -> dict[str, int | None]:
+        """Axis sizes."""
+        return {"f": self.width}
+
+    def ops(self, x: str, y: str) -> list[Op]:
+        """`y[b n d]` from `x[b n d]`."""
+        return feed_forward("mlp", x, y, "Wg Wu Wd", "f", self.gated, self.activation, self.bias)

@@ -1,0 +1,97 @@
+"""Mixture of experts: a router sends each token to a of e feed-forward layers (Shazeer et al. 2017; Fedus et al. 2021),
+beside shared experts that every token passes (Dai et al. 2024).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from assay.blocks.mlp import activate, feed_forward
+from assay.spec import Op, ops
+
+
+@dataclass(frozen=True)
+class Router:
+    """How experts are chosen and weighed."""
+
+    scores: Literal["softmax", "sigmoid", "softmax-of-chosen", "sigmoid-of-chosen"] = "softmax"
+    bias: bool = False
+    correction: bool = False  # a vector added for the choice alone, trained without gradient
+    normalize: bool = False  # the chosen weights sum to one
+    scale: float | None = None
+    groups: int | None = None  # experts are chosen from the best groups only
+    keep_groups: int | None = None
+
+    def ops(self, x: str) -> list[Op]:
+        """Indices `i[b n a]` and weights `w[b n a]`."""
+        part = "router"
+        made = ops(part, f"l = linear({x}[b n d], Wr[d e]{', Br[e]' if self.bias else ''}) -> [b n e]")
+        late = self.scores.endswith("-of-chosen")
+        score = self.scores.removesuffix("-of-chosen")
+        if not late:
+            made += ops(part, f"l = {score}(l[b n e]) -> [b n e]")
+        ranked = "l"
+        if self.correction:
+            ranked = "m"
+            made += ops(part, "m = add(l[b n e], Cr[e]) -> [b n e]")
+        made += ops(part, f"i = topk({ranked}[b n e]) -> [b n a]", groups=self.groups, keep_groups=self.keep_groups)
+        made += ops(part, "w = take(l[b n e], i[b n a]) -> [b n a]")
+        if late:
+            made += ops(part, f"w = {score}(w[b n a]) -> [b n a]")
+        if self.normalize:
+            made += ops(part, "w = normalize(w[b n a]) -> [b n a]")
+        if self.scale is not None:
+            made += ops(part, "w = scale(w[b n a]) -> [b n a]", by=self.scale)
+        return made
+
+
+@dataclass(frozen=True)
+class Moe:
+    """Routed experts of width f, and a shared one of width s where there is one."""
+
+    experts: int
+    chosen: int
+    width: int
+    router: Router = Router()
+    gated: bool = True
+    activation: str = "silu"
+    bias: str = ""
+    shared: int | None = None  # the shared experts' widths together
+    shared_gate: bool = False  # a sigmoid of the token scales the shared output
+
+    part = "experts"
+    tag = "m"
+
+    def sizes(self) -> dict[str, int | None]:
+        """Axis sizes."""
+        return {"e": self.experts, "a": self.chosen, "f": self.width, "s": self.shared}
+
+    def ops(self, x: str, y: str) -> list[Op]:
+        """`y[b n d]` from `x[b n d]`."""
+        return [*self.router.ops(x), *self.routed(x, y), *self.common(x, y)]
+
+    def routed(self, x: str, y: str) -> list[Op]:
+        """The chosen experts' outputs, weighed and summed."""
+        part, axes, index = "experts", "[b n a f]", "i[b n a]"
+
+        def shift(weight: str, letter: str, width: str) -> str:
+            return f", {weight}_bias[e {width}]" if letter in self.bias else ""
+
+        made = []
+        if self.gated:
+            made += ops(part, f"z = select({x}[b n d], Eg[e d f]{shift('Eg', 'g', 'f')}, {index}) -> {axes}")
+        made += ops(part, f"u = select({x}[b n d], Eu[e d f]{shift('Eu', 'u', 'f')}, {index}) -> {axes}")
+        made += activate(part, "z" if self.gated else "", "u", axes, self.activation)
+        made += ops(part, f"u = select(u{axes}, Ed[e f d]{shift('Ed', 'd', 'd')}, {index}) -> [b n a d]")
+        return made + ops(part, f"{y} = combine(u[b n a d], w[b n a]) -> [b n d]")
+
+    def common(self, x: str, y: str) -> list[Op]:
+        """The experts that every token passes."""
+        if self.shared is None:
+            return []
+        made = feed_forward("experts", x, "o", "Sg Su Sd", "s", self.gated, self.activation, self.bias)
+        if self.shared_gate:
+            made += ops("router", f"z = linear({x}[b n d], Ws[d]) -> [b n]", "z = sigmoid(z[b n]) -> [b n]")
+            made += ops("experts", "o = mul(o[b n d], z[b n]) -> [b n d]")
+        return made + ops("experts", f"{y} = add({y}[b n d], o[b n d]) -> [b n d]")

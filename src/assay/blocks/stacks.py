@@ -1,0 +1,179 @@
+"""Layers and the models made of them: residual steps, and the decoder-only stack.
+
+A layer is steps; a step is branches that read the same input, each with norms of its own, added to the residual
+stream. Pre-norm, post-norm, sandwich and parallel arrangements are other lists of these, not flags.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Protocol
+
+from assay.blocks.ends import Embedding, Head, Norm
+from assay.errors import SizeError
+from assay.spec import Block, Op, Segment, Weight, ops
+
+
+class Body(Protocol):
+    """What a branch holds: attention, a feed-forward layer, experts, a recurrent mixer."""
+
+    @property
+    def tag(self) -> str:
+        """The letter of its norms' names: a for mixers of tokens, m for feed-forward layers."""
+
+    def sizes(self) -> dict[str, int | None]:
+        """Axis sizes."""
+
+    def ops(self, x: str, y: str) -> list[Op]:
+        """`y` from `x`."""
+
+
+@dataclass(frozen=True)
+class Branch:
+    """A body, the norm of its input and the norm of its output."""
+
+    body: Body
+    before: Norm | None = None
+    after: Norm | None = None
+
+
+@dataclass(frozen=True)
+class Step:
+    """Branches added to the residual stream together; `before` is a norm they share, `after` one of the sum."""
+
+    branches: tuple[Branch, ...]
+    before: Norm | None = None
+    after: Norm | None = None
+    scale: float | None = None  # of the branches, where a residual multiplier is set
+
+    def ops(self, index: int) -> list[Op]:
+        """`x[b n d]` from `x[b n d]`."""
+        made, x, sums = [], "x", []
+        if self.before is not None:
+            made += self.before.ops(x, "y", f"s{index}")
+            x = "y"
+        for branch in self.branches:
+            tag = branch.body.tag
+            source, target = x, f"y{tag}"
+            if branch.before is not None:
+                made += branch.before.ops(source, f"x{tag}", tag)
+                source = f"x{tag}"
+            made += branch.body.ops(source, target)
+            if branch.after is not None:
+                made += branch.after.ops(target, target, f"p{tag}")
+            sums.append(f"{target}[b n d]")
+        made += ops("other", f"x = add(x[b n d], {', '.join(sums)}) -> [b n d]", scale=self.scale)
+        if self.after is not None:
+            made += self.after.ops("x", "x", f"t{index}")
+        return made
+
+
+@dataclass(frozen=True)
+class Layer:
+    """Steps one after the other. `kind` names the layer in a report where layers differ."""
+
+    steps: tuple[Step, ...]
+    kind: str = ""
+
+    def ops(self) -> list[Op]:
+        """`x[b n d]` from `x[b n d]`."""
+        return [op for index, step in enumerate(self.steps) for op in step.ops(index)]
+
+    def sizes(self) -> dict[str, int | None]:
+        """Axis sizes of all branches together."""
+        together: dict[str, int | None] = {}
+        for step in self.steps:
+            for branch in step.branches:
+                for axis, size in branch.body.sizes().items():
+                    if size is not None and together.setdefault(axis, size) != size:
+                        raise SizeError(f"axis {axis} is {together[axis]} and {size} in one layer")
+        return together
+
+
+@dataclass(frozen=True)
+class Decoder:
+    """A decoder-only model. `limit` is the rows of a position table, `trained` the context that a config claims.
+
+    `names` says where weights are stored, where it depends on more than the family.
+    """
+
+    embedding: Embedding
+    layers: tuple[Layer, ...]
+    head: Head | None
+    limit: int | None = None
+    trained: int | None = None
+    names: Mapping[str, str] | None = None
+
+    @property
+    def width(self) -> int:
+        """Of the residual stream."""
+        return int(self.embedding.width)
+
+    @property
+    def depth(self) -> int:
+        """How many layers."""
+        return len(self.layers)
+
+    def segments(self, names: Mapping[str, str]) -> tuple[Segment, ...]:
+        """What occurs once, and each distinct layer with its indices."""
+        names = names if self.names is None else self.names
+        made = [Segment("embedding", make_block("embedding", self.embedding.ops(), self.embedding.sizes(), names))]
+        made += layer_segments(self.layers, self.embedding.width, names)
+        if self.head is not None:
+            made.append(Segment("head", make_block("head", self.head.ops(), self.head.sizes(), names)))
+        return tuple(made)
+
+
+def make_block(
+    name: str, made: Sequence[Op], sizes: Mapping[str, int | None], names: Mapping[str, str], prefix: str = ""
+) -> Block:
+    """A block of ops and the sizes that are set, its weights stored under `names`, or as `prefix` and their own name."""
+    used = {w.name for op in made for w in op.weights}
+    given = {axis: size for axis, size in sizes.items() if size is not None}
+    return Block(
+        name,
+        tuple(made),
+        {axis: int(size) for axis, size in given.items()},
+        {weight: stored(weight, names, prefix) for weight in used},
+        {axis: key for axis, size in given.items() if (key := getattr(size, "key", None))},
+    )
+
+
+def stored(weight: str, names: Mapping[str, str], prefix: str = "") -> Weight:
+    """Where a weight is stored: as `names` says, a bias beside its weight, else under its own name."""
+    text = names.get(weight)
+    if text is None and (beside := _beside(weight)) in names:
+        text = names[beside].split("[")[0].removesuffix(".weight") + ".bias"
+    return parse_stored(text if text is not None else prefix + weight)
+
+
+def _beside(weight: str) -> str:
+    """The weight whose name a bias follows: Bq after Wq, Ba after Ga, Wd_bias after Wd."""
+    if weight.endswith("_bias"):
+        return weight.removesuffix("_bias")
+    return {"q": "Wq", "k": "Wk", "v": "Wv", "o": "Wo", "r": "Wr", "out": "Wout"}.get(weight[1:], "G" + weight[1:])
+
+
+@lru_cache(maxsize=4096)
+def parse_stored(text: str) -> Weight:
+    """`~path[layout]`: ~ marks a buffer, the layout may be left out."""
+    path, _, layout = text.removeprefix("~").partition("[")
+    return Weight(path.strip(), layout.removesuffix("]") or None, text.startswith("~"))
+
+
+def layer_segments(layers: Sequence[Layer], width: int, names: Mapping[str, str]) -> list[Segment]:
+    """Each distinct layer once, with the indices of the layers like it, in order of first occurrence."""
+    where: dict[int, list[int]] = {}
+    for index, layer in enumerate(layers):
+        where.setdefault(id(layer), []).append(index)
+    merged: dict[Layer, list[int]] = {}
+    for indices in where.values():
+        merged.setdefault(layers[indices[0]], []).extend(indices)
+    made = []
+    for layer, indices in merged.items():
+        name = layer.kind or "layer"
+        sizes = {**layer.sizes(), "d": width}
+        made.append(Segment(name, make_block(name, layer.ops(), sizes, names, "layers.{i}."), tuple(sorted(indices))))
+    return made

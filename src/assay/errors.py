@@ -1,0 +1,45 @@
+"""What a user can meet, and nothing else is raised on purpose.
+
+AssayError
+├── NotationError    a line of the notation does not parse, or its axes disagree
+├── KindError        an op of a kind nobody registered, or a kind registered twice
+├── SizeError        a size that is no positive integer, array or symbol, or does not divide
+├── SettingError     a batch, length, dtype, convention … that cannot be asked of this model
+└── SourceError      a file, a key or a value of it that cannot be read as a model
+    └── UnknownModel     nothing by that name: no file, no preset, no cached or reachable repository
+
+try:
+    model = assay.load("config.json")
+except assay.AssayError as error:
+    print(error)   # one line: file, key, value, what is allowed
+"""
+
+from __future__ import annotations
+
+
+class AssayError(Exception):
+    """The root: one line for a person, never a traceback."""
+
+
+class NotationError(AssayError):
+    """A line of the notation does not parse, or its axes disagree."""
+
+
+class KindError(AssayError):
+    """An op of a kind that is not registered, or a kind registered twice."""
+
+
+class SizeError(AssayError):
+    """A size that is not a positive integer, array or symbol, or does not divide."""
+
+
+class SettingError(AssayError):
+    """A setting that cannot be asked of this model."""
+
+
+class SourceError(AssayError):
+    """A file, key or value that cannot be read as a model."""
+
+
+class UnknownModel(SourceError):
+    """No file, preset or repository answers to the name."""

@@ -1,0 +1,207 @@
+"""The record of a kind of op, its registry, and the extents that an op's work is measured over."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Literal
+
+from assay.errors import KindError, NotationError
+from assay.size import Size
+from assay.spec import Axes, Op
+
+# scalar operations by sort; `start` is a sum begun, which saves its first addition
+Work = dict[str, Size]
+
+SORTS = {
+    "multiply_add": "one multiplication and one addition of a contraction",
+    "start": "a sum begun: its first term is not added to anything",
+    "multiply": "multiplications outside contractions",
+    "add": "additions and subtractions outside contractions",
+    "divide": "divisions",
+    "exp": "exponentials",
+    "root": "square roots",
+    "function": "other transcendental functions: tanh, erf, sine, logarithm",
+    "compare": "comparisons: maximum, clip, top-k, ReLU",
+    "softmax": "elements of an attention's softmax, which a convention may price as a whole",
+}
+
+
+class Extent:
+    """How many elements some axes span: the dense product of their sizes.
+
+    `sizes` holds every axis by now bound, and `past`. An op that makes keys at hand binds their axis
+    (`keys`), with the queries that see them and how many (query, key) pairs the mask lets through.
+    """
+
+    def __init__(self, sizes: dict[str, Size]) -> None:
+        self.sizes = sizes
+        self.keys: dict[str, Keys] = {}
+
+    def __call__(self, axes: Iterable[str]) -> Size:
+        result: Size = 1
+        sizes = self.sizes
+        for axis in axes:
+            result = result * sizes[axis]
+        return result
+
+    def value(self, attr: Size | str) -> Size:
+        """An attribute that is a number, or names a size of the block."""
+        return self.sizes[attr] if isinstance(attr, str) else attr
+
+    def shared_with(self, other: Extent) -> Extent:
+        """This extent over the sizes and keys of another: one binding, several ways to count it."""
+        self.sizes, self.keys = other.sizes, other.keys
+        return self
+
+
+@dataclass(frozen=True, slots=True)
+class Keys:
+    """What is known of an axis of keys: the axis of its queries, and pairs counted in two ways."""
+
+    queries: str
+    visible: Size  # pairs that the mask lets through, for all queries of this pass
+    stepped: Size  # keys at hand summed over as many one-token passes as there are queries
+
+
+class Visible(Extent):
+    """Only the (query, key) pairs that the mask lets through."""
+
+    def __call__(self, axes: Iterable[str]) -> Size:
+        axes = list(axes)
+        result: Size = 1
+        for axis in list(axes):
+            keys = self.keys.get(axis)
+            if keys is not None and keys.queries in axes:
+                axes.remove(axis)
+                axes.remove(keys.queries)
+                result = result * keys.visible
+        return result * super().__call__(axes)
+
+
+class Stepped(Extent):
+    """The sum over one-token passes, one for each of `n` tokens, each with the keys that are then at hand."""
+
+    def __call__(self, axes: Iterable[str]) -> Size:
+        axes = list(axes)
+        for axis in axes:
+            keys = self.keys.get(axis)
+            if keys is not None:
+                rest = [a for a in axes if a not in (axis, keys.queries)]
+                return keys.stepped * super().__call__(rest)
+        rest = [a for a in axes if a not in ("n", "t")]
+        return self.sizes["n"] * super().__call__(rest)
+
+
+def union(op: Op) -> Axes:
+    """Every axis that the op mentions, each once, in order."""
+    seen = dict.fromkeys(axis for tensor in op.inputs for axis in tensor.axes)
+    return tuple(seen | dict.fromkeys(op.axes))
+
+
+def no_work(op: Op, extent: Extent) -> Work:
+    """Data that moves or is renamed: no arithmetic."""
+    return {}
+
+
+def whole_weights(op: Op, extent: Extent) -> Size:
+    """Elements of weights read: all of them, once."""
+    return sum((extent(w.axes) for w in op.weights), start=0)
+
+
+def whole_inputs(op: Op, extent: Extent) -> Size:
+    """Elements of activations read: all of them, once."""
+    return sum((extent(t.axes) for t in op.activations), start=0)
+
+
+def whole_output(op: Op, extent: Extent) -> Size:
+    """Elements written: the whole result."""
+    return extent(op.axes)
+
+
+def dimension(axes: Iterable[str]) -> str:
+    """Several axes as one stored dimension; none as a dimension of one."""
+    names = tuple(axes)
+    return names[0] if len(names) == 1 else f"({' '.join(names)})" if names else "1"
+
+
+def flat(op: Op, axes: Axes) -> tuple[str, ...]:
+    """Stored as one dimension: biases, gains."""
+    return (dimension(axes),)
+
+
+def nothing(op: Op, extent: Extent) -> Size:
+    """A view moves nothing."""
+    return 0
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """What an op of this kind means, a column a reading.
+
+    `check` raises NotationError for axes that do not fit; `work` counts scalar operations by sort;
+    `bind` binds the axes that the op makes; `state` is the elements it leaves for the next pass;
+    `reads`, `weighs` and `writes` are elements of activations and weights read and of the result written;
+    `layout` is how a weight is stored where its path does not say: the dimensions, each of one or more axes;
+    `storage` says whether the result is new, a view of the first operand, or kept from pass to pass.
+    """
+
+    name: str
+    says: str
+    check: Callable[[Op], None]
+    work: Callable[[Op, Extent], Work] = no_work
+    bind: Callable[[Op, Extent], None] | None = None
+    state: Callable[[Op, Extent], Size] | None = None
+    reads: Callable[[Op, Extent], Size] = whole_inputs
+    weighs: Callable[[Op, Extent], Size] = whole_weights
+    writes: Callable[[Op, Extent], Size] = whole_output
+    layout: Callable[[Op, Axes], tuple[str, ...]] = flat
+    storage: Literal["new", "view", "state"] = "new"
+    attrs: tuple[str, ...] = ()
+    active: Callable[[Op, Extent, Size], Size] | None = None  # of so many weight elements, those one token passes
+    contracts: bool = False  # its work holds multiply-adds: what a matmul-only convention looks at
+
+
+KINDS: dict[str, Kind] = {}
+
+
+def register(*kinds: Kind) -> None:
+    """Add kinds. Raises KindError for a name that is taken."""
+    for kind in kinds:
+        if kind.name in KINDS:
+            raise KindError(f"the kind {kind.name!r} is registered twice")
+        KINDS[kind.name] = kind
+
+
+def kind_of(op: Op) -> Kind:
+    """The kind of an op. Raises KindError: an unknown kind is an error, never zero."""
+    kind = KINDS.get(op.kind)
+    if kind is None:
+        raise KindError(f"no kind {op.kind!r} in {str(op)!r}; known: {', '.join(sorted(KINDS))}")
+    return kind
+
+
+def check(ops: Iterable[Op]) -> None:
+    """Every op is of a known kind, with axes and attributes that fit it. Raises KindError, NotationError."""
+    for op in ops:
+        kind = kind_of(op)
+        for name, _ in op.attrs:
+            if name not in kind.attrs:
+                allowed = ", ".join(kind.attrs) or "no attributes"
+                raise NotationError(f"{op.kind} takes {allowed}, not {name!r}, in {str(op)!r}")
+        kind.check(op)
+
+
+def expect(op: Op, true: bool, rule: str) -> None:
+    """Raise NotationError with the op and the rule unless `true`."""
+    if not true:
+        raise NotationError(f"{str(op)!r}: {rule}")
+
+
+def same_axes(op: Op) -> None:
+    """Element by element: the result has the axes of the first operand, which hold those of the others."""
+    expect(op, len(op.inputs) > 0, f"{op.kind} takes at least one operand")
+    first = op.inputs[0].axes
+    expect(op, set(op.axes) == set(first), f"{op.kind} keeps the axes of its first operand")
+    for other in op.inputs[1:]:
+        expect(op, set(other.axes) <= set(first), f"[{' '.join(other.axes)}] does not fit [{' '.join(first)}]")

@@ -1,0 +1,53 @@
+"""Renaming and picking: no arithmetic, and no new storage where the result is a view."""
+
+from __future__ import annotations
+
+from assay.kinds.base import Extent, Keys, Kind, expect, nothing, register, same_axes
+from assay.size import Size
+from assay.spec import Op
+
+
+def _renamed(op: Op) -> tuple[str, str]:
+    """The axis given up and the one made in its place."""
+    expect(op, len(op.inputs) == 1, f"{op.kind} takes one tensor")
+    lost = [a for a in op.inputs[0].axes if a not in op.axes]
+    made = [a for a in op.axes if a not in op.inputs[0].axes]
+    expect(op, len(lost) == 1 and len(made) == 1, f"{op.kind} puts one axis in the place of another")
+    return lost[0], made[0]
+
+
+def _check_rename(op: Op) -> None:
+    _renamed(op)
+
+
+def _bind_keys(op: Op, extent: Extent) -> None:
+    """Keys of the same tokens, all seen by all: nothing is masked."""
+    queries, keys = _renamed(op)
+    tokens = extent.sizes[queries]
+    extent.sizes[keys] = tokens
+    extent.keys[keys] = Keys(queries, tokens * tokens, tokens)
+
+
+def _check_take(op: Op) -> None:
+    expect(op, len(op.inputs) == 2, "take picks values by index")
+    expect(op, set(op.axes) == set(op.inputs[1].axes), "take has the axes of the index")
+
+
+def _take_reads(op: Op, extent: Extent) -> Size:
+    return 2 * extent(op.axes)
+
+
+register(
+    Kind(
+        "keys",
+        "the same tokens, seen as keys by every query",
+        _check_rename,
+        bind=_bind_keys,
+        reads=nothing,
+        writes=nothing,
+        storage="view",
+    ),
+    Kind("keep", "the positions that get logits", _check_rename, reads=nothing, writes=nothing, storage="view"),
+    Kind("view", "the same elements", same_axes, reads=nothing, writes=nothing, storage="view"),
+    Kind("take", "values at an index", _check_take, reads=_take_reads),
+)

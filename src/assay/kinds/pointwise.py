@@ -1,0 +1,78 @@
+"""Element by element: sums, products, activations, rotations. The work of one element, by sort."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from assay.kinds.base import Extent, Kind, Work, expect, register, same_axes
+from assay.spec import Op
+
+# the arithmetic of one element of each activation, as its definition is written
+ACTIVATIONS: dict[str, dict[str, int]] = {
+    "relu": {"compare": 1},
+    "relu2": {"compare": 1, "multiply": 1},  # max(x, 0)^2, So et al. 2021 (Primer)
+    "silu": {"multiply": 1, "exp": 1, "add": 1, "divide": 1},  # x / (1 + exp(-x))
+    "sigmoid": {"multiply": 1, "exp": 1, "add": 1, "divide": 1},
+    "tanh": {"function": 1},
+    "gelu": {"multiply": 3, "function": 1, "add": 1},  # x/2 (1 + erf(x / sqrt 2))
+    "gelu_tanh": {"multiply": 6, "add": 2, "function": 1},  # x/2 (1 + tanh(c (x + 0.044715 x^3)))
+    "quick_gelu": {"multiply": 2, "exp": 1, "add": 1, "divide": 1},  # x sigmoid(1.702 x)
+    "swiglu_clamp": {"compare": 3, "multiply": 2, "exp": 1, "add": 2, "divide": 1},  # gpt-oss
+    "identity": {},
+    "softplus": {"exp": 1, "add": 1, "function": 1},
+    "xielu": {"compare": 1, "multiply": 4, "add": 3, "exp": 1},  # Huang & Schlag 2025
+}
+
+
+def _per_element(work: dict[str, int]) -> Callable[[Op, Extent], Work]:
+    def rule(op: Op, extent: Extent) -> Work:
+        elements = extent(op.axes)
+        return {sort: times * elements for sort, times in work.items()}
+
+    return rule
+
+
+def _sum(op: Op, extent: Extent) -> Work:
+    elements = extent(op.axes)
+    work: Work = {"add": (len(op.inputs) - 1) * elements}
+    if op.attr("scale") is not None:  # a residual multiplier scales the branch
+        work["multiply"] = elements
+    return work
+
+
+def _product(op: Op, extent: Extent) -> Work:
+    return {"multiply": (len(op.inputs) - 1) * extent(op.axes)}
+
+
+def _check_broadcast(op: Op) -> None:
+    """The result has the axes of all operands together."""
+    known = {a for t in op.inputs for a in t.axes}
+    expect(op, len(op.inputs) >= 2, f"{op.kind} takes at least two operands")
+    expect(op, set(op.axes) == known, f"{op.kind} keeps the axes of its operands")
+
+
+def _rope(op: Op, extent: Extent) -> Work:
+    """Each rotated element: two products and their sum (Su et al. 2021, eq. 34)."""
+    rotated = extent(op.axes[:-1]) * extent.value(op.attr("width", op.axes[-1]))
+    return {"multiply": 2 * rotated, "add": rotated}
+
+
+_ROPE = ("width", "theta", "scaling", "style")
+
+register(
+    Kind("add", "sum of operands", _check_broadcast, _sum, attrs=("scale",)),
+    Kind("mul", "product of operands", _check_broadcast, _product),
+    Kind("scale", "times a constant", same_axes, _per_element({"multiply": 1}), attrs=("by",)),
+    Kind("mask", "plus a bias or mask", same_axes, _per_element({"add": 1})),
+    Kind("alibi", "plus a slope of the head times the distance", same_axes, _per_element({"multiply": 1, "add": 1})),
+    Kind(
+        "softcap",
+        "cap * tanh(x / cap)",
+        same_axes,
+        _per_element({"divide": 1, "function": 1, "multiply": 1}),
+        attrs=("cap",),
+    ),
+    Kind("clip", "no further from zero than a limit", same_axes, _per_element({"compare": 2}), attrs=("limit",)),
+    Kind("rope", "rotation of pairs by their position", same_axes, _rope, attrs=_ROPE),
+    *(Kind(name, f"{name} of each element", same_axes, _per_element(work)) for name, work in ACTIVATIONS.items()),
+)

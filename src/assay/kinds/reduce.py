@@ -1,0 +1,96 @@
+"""Over an axis: softmax, norms, sums to one, top-k."""
+
+from __future__ import annotations
+
+from assay.kinds.base import Extent, Kind, Work, expect, register, same_axes
+from assay.spec import Axes, Op
+
+
+def _over(op: Op) -> Axes:
+    """The axes reduced over: named by `over`, else the weight's, else the last."""
+    named = op.attr("over")
+    if named is not None:
+        return (named,) if isinstance(named, str) else tuple(named)
+    return op.weights[0].axes if op.weights else op.axes[-1:]
+
+
+def _check_reduce(op: Op) -> None:
+    expect(op, len(op.activations) == 1, f"{op.kind} takes one tensor")
+    same_axes(op)
+    expect(op, set(_over(op)) <= set(op.axes), f"{op.kind} reduces over an axis that it has")
+
+
+def _check_softmax(op: Op) -> None:
+    expect(op, len(op.activations) == 1 and len(op.weights) <= 1, "softmax takes one tensor and perhaps a sink")
+    same_axes(op)
+    expect(op, op.attr("over", op.axes[-1]) in op.axes, "softmax sums over an axis that it has")
+
+
+def _softmax(op: Op, extent: Extent) -> Work:
+    """E exponentials, E - R additions, E divisions over R rows; no maximum is found or subtracted."""
+    over = op.attr("over", op.axes[-1])
+    elements = extent(op.axes)
+    rows = extent(a for a in op.axes if a != over)
+    work: Work = {"exp": elements, "add": elements - rows, "divide": elements}
+    if op.weights:  # a learned sink: one more term in each row's sum
+        work["exp"] = elements + rows
+        work["add"] = elements
+    if over in extent.keys:
+        work["softmax"] = elements
+    return work
+
+
+def _rmsnorm(op: Op, extent: Extent) -> Work:
+    """x / sqrt(mean(x^2) + eps) * gain (Zhang & Sennrich 2019): 4 d + 3 a row with a gain."""
+    elements = extent(op.axes)
+    rows = extent(a for a in op.axes if a not in _over(op))
+    gains = elements if op.weights else 0
+    return {"multiply": 2 * elements + gains, "add": elements, "divide": 2 * rows, "root": rows}
+
+
+def _layernorm(op: Op, extent: Extent) -> Work:
+    """(x - mean) / sqrt(var + eps) * gain + bias (Ba et al. 2016)."""
+    elements = extent(op.axes)
+    rows = extent(a for a in op.axes if a not in _over(op))
+    gains = elements if op.weights else 0
+    shifts = elements if len(op.weights) > 1 else 0
+    return {
+        "multiply": 2 * elements + gains,
+        "add": 3 * elements - rows + shifts,
+        "divide": 3 * rows,
+        "root": rows,
+    }
+
+
+def _normalize(op: Op, extent: Extent) -> Work:
+    over = op.attr("over", op.axes[-1])
+    elements = extent(op.axes)
+    return {"add": elements - extent(a for a in op.axes if a != over), "divide": elements}
+
+
+def _check_topk(op: Op) -> None:
+    expect(op, len(op.inputs) == 1, "topk takes one tensor")
+    lost, made = set(op.inputs[0].axes) - set(op.axes), set(op.axes) - set(op.inputs[0].axes)
+    expect(op, len(lost) == 1 and len(made) == 1, "topk trades the axis it chooses from for the chosen")
+
+
+def _topk(op: Op, extent: Extent) -> Work:
+    """The maximum found once for each chosen: one comparison an element and choice."""
+    return {"compare": extent(dict.fromkeys(op.inputs[0].axes + op.axes))}
+
+
+_NORM = ("eps", "over", "unit_offset")
+
+register(
+    Kind("softmax", "exp(x) over its sum", _check_softmax, _softmax, attrs=("over",)),
+    Kind("rmsnorm", "x over its root mean square, times a gain", _check_reduce, _rmsnorm, attrs=_NORM),
+    Kind(
+        "layernorm",
+        "x less its mean over its deviation, times a gain, plus a bias",
+        _check_reduce,
+        _layernorm,
+        attrs=_NORM,
+    ),
+    Kind("normalize", "x over its sum", _check_reduce, _normalize, attrs=("over",)),
+    Kind("topk", "indices of the largest", _check_topk, _topk, attrs=("groups", "keep_groups")),
+)

@@ -1,0 +1,100 @@
+"""What a pass leaves for the next: keys and values, within a window or a chunk.
+
+With n tokens now and p before them, a query sees at most w keys of a window, itself among them; chunks of C
+tokens see nothing of the chunk before. The sums are closed: nothing is looped over.
+"""
+
+from __future__ import annotations
+
+from assay.kinds.base import Extent, Keys, Kind, expect, register
+from assay.size import Size, exact_div, floor_div, maximum, minimum
+from assay.spec import Op
+
+
+def triangle(m: Size) -> Size:
+    """1 + 2 + … + m."""
+    return exact_div(m * (m + 1), 2)
+
+
+def causal_pairs(n: Size, past: Size) -> Size:
+    """Pairs of n queries behind `past` keys where each sees itself and all before it."""
+    return n * past + triangle(n)
+
+
+def window_pairs(n: Size, past: Size, w: Size) -> Size:
+    """The same where each sees at most w keys: the first a queries see all, the others w each."""
+    a = maximum(0, minimum(n, w - past))
+    return a * past + triangle(a) + (n - a) * w
+
+
+def chunk_pairs(n: Size, past: Size, chunk: Size) -> Size:
+    """The same where each sees only its own chunk: F(past + n) - F(past), F(t) = full chunks and a rest."""
+
+    def upto(t: Size) -> Size:
+        full = floor_div(t, chunk)
+        return full * triangle(chunk) + triangle(t - full * chunk)
+
+    return upto(past + n) - upto(past)
+
+
+def _bind_append(op: Op, extent: Extent) -> None:
+    queries, keys = _axes(op)
+    n, past = extent.sizes[queries], extent.sizes["past"]
+    window, chunk = _limits(op, extent)
+    if window is None:
+        extent.sizes[keys] = n + past
+        pairs = causal_pairs(n, past)
+        extent.keys[keys] = Keys(queries, pairs, pairs)
+        return
+    extent.sizes[keys] = n + minimum(past, window - 1)
+    stepped = window_pairs(n, past, window)
+    visible = stepped if chunk is None else chunk_pairs(n, past, chunk)
+    extent.keys[keys] = Keys(queries, visible, stepped)
+
+
+def _limits(op: Op, extent: Extent) -> tuple[Size | None, Size | None]:
+    """(positions kept, chunk): a chunk is kept like a window of its size."""
+    window, chunk = op.attr("window"), op.attr("chunk")
+    chunk = None if chunk is None else extent.value(chunk)
+    return (chunk if window is None else extent.value(window)), chunk
+
+
+def _axes(op: Op) -> tuple[str, str]:
+    expect(op, len(op.inputs) == 1, "append takes one tensor")
+    lost = [a for a in op.inputs[0].axes if a not in op.axes]
+    made = [a for a in op.axes if a not in op.inputs[0].axes]
+    expect(op, len(lost) == 1 and len(made) == 1, "append puts the keys at hand in the place of the tokens")
+    return lost[0], made[0]
+
+
+def _check_append(op: Op) -> None:
+    _axes(op)
+    expect(op, op.attr("window") is None or op.attr("chunk") is None, "a window or a chunk, not both")
+
+
+def _append_state(op: Op, extent: Extent) -> Size:
+    """What a step at this context reads: every position so far, at most a window's or a chunk's."""
+    queries, keys = _axes(op)
+    held = extent.sizes["past"] + extent.sizes[queries]
+    window, _ = _limits(op, extent)
+    if window is not None:
+        held = minimum(held, window)
+    return held * extent(a for a in op.axes if a != keys)
+
+
+def _append_writes(op: Op, extent: Extent) -> Size:
+    return extent(op.inputs[0].axes)
+
+
+register(
+    Kind(
+        "append",
+        "keys or values of these tokens behind those kept",
+        _check_append,
+        bind=_bind_append,
+        state=_append_state,
+        writes=_append_writes,
+        storage="state",
+        attrs=("window", "chunk"),
+    ),
+)

@@ -1,0 +1,104 @@
+"""The ledger: every stored tensor with its path, shape, and how often it occurs."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from assay.errors import NotationError
+from assay.kinds import Extent, kind_of
+from assay.readings.count import bind
+from assay.size import Size, product
+from assay.spec import Model, Op, Segment, Tensor
+
+# the axes of a setting: any value will do, weights do not depend on it
+_ANY = {"b": 1, "n": 1, "t": 1, "past": 0}
+
+_DIMENSION = re.compile(r"\+?\([^()]*\)|\+?\S+")
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A stored tensor: `path` with `{i}` for the layer, its shape, which weights of the notation lie in it,
+    how often it occurs, the layers, and the part of the model it belongs to.
+    """
+
+    path: str
+    shape: tuple[Size, ...]
+    dims: tuple[str, ...]
+    weights: tuple[str, ...]
+    times: int
+    layers: tuple[int, ...]
+    part: str
+    buffer: bool = False
+
+    @property
+    def elements(self) -> Size:
+        """Of one occurrence."""
+        return product(self.shape)
+
+
+def tensors(model: Model) -> tuple[Entry, ...]:
+    """Every stored tensor of the model, in the order of first use, shared ones once."""
+    made: dict[tuple[str, str], Entry] = {}
+    seen: set[str] = set()
+    for segment in model.segments:
+        extent = bind(segment.block, _ANY)
+        found: dict[str, Entry] = {}
+        for op in segment.block.ops:
+            for weight in op.weights:
+                _add(found, segment, op, weight, extent)
+        for path, entry in found.items():
+            if "{i}" not in path:
+                if path in seen:
+                    continue
+                seen.add(path)
+            made[segment.name + "/" + str(segment.layers), path] = entry
+    return tuple(made.values())
+
+
+def _add(found: dict[str, Entry], segment: Segment, op: Op, weight: Tensor, extent: Extent) -> None:
+    where = segment.block.weight(weight.name)
+    dims = dimensions(op, weight, where.layout)
+    shape = tuple(_extent_of(dim, extent) for dim in dims)
+    known = found.get(where.path)
+    if known is not None:
+        if weight.name in known.weights:
+            return
+        shape = _behind(known, dims, shape)
+        dims, weights = known.dims, (*known.weights, weight.name)
+    else:
+        weights = (weight.name,)
+    layered = "{i}" in where.path
+    found[where.path] = Entry(
+        where.path,
+        shape,
+        dims,
+        weights,
+        segment.times if layered else 1,
+        segment.layers if layered else (),
+        known.part if known is not None else op.part.partition(".")[0],
+        where.buffer,
+    )
+
+
+def _behind(known: Entry, dims: tuple[str, ...], shape: tuple[Size, ...]) -> tuple[Size, ...]:
+    """The shape of two weights of one path, the second behind the first along the dimension marked +."""
+    marked = [i for i, dim in enumerate(dims) if dim.startswith("+")]
+    if len(marked) != 1 or len(shape) != len(known.shape):
+        raise NotationError(
+            f"{known.path} holds several weights; mark with + the dimension they lie behind each other in"
+        )
+    return tuple(a + b if i == marked[0] else a for i, (a, b) in enumerate(zip(known.shape, shape, strict=True)))
+
+
+def dimensions(op: Op, weight: Tensor, layout: str | None) -> tuple[str, ...]:
+    """The stored dimensions of a weight as the layout says, else as its kind implies."""
+    if layout is not None:
+        return tuple(_DIMENSION.findall(layout))
+    return kind_of(op).layout(op, weight.axes)
+
+
+def _extent_of(dim: str, extent: Extent) -> Size:
+    names = dim.removeprefix("+").strip("()").split()
+    return product(int(name) if name.isdigit() else extent.sizes[name] for name in names)

@@ -1,0 +1,119 @@
+"""A size is an int, a NumPy array or a SymPy expression; this module alone asks which.
+
+Ints and symbols are exact at any magnitude. NumPy's int64 wraps in silence at 9.2e18, so arrays
+become float64 at the door (`lift`): exact to 2**53, 1e-16 relative beyond.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable
+from typing import Any, TypeAlias
+
+from assay.errors import SizeError
+
+# int | numpy.ndarray | sympy.Expr: neither library is imported unless the caller brought it
+Size: TypeAlias = Any
+
+
+def _is_array(value: object) -> bool:
+    numpy = sys.modules.get("numpy")
+    return numpy is not None and isinstance(value, numpy.ndarray)
+
+
+def is_symbol(value: object) -> bool:
+    """True for a SymPy expression that is not a plain number."""
+    sympy = sys.modules.get("sympy")
+    return sympy is not None and isinstance(value, sympy.Expr) and not value.is_number
+
+
+def lift(value: object, name: str, least: int = 1) -> Size:
+    """The size that `value` stands for: int, float64 array or symbol.
+
+    Raises SizeError for a bool, a fraction, a value below `least`, NaN or an infinity.
+    """
+    if type(value) is int:
+        if value < least:
+            raise SizeError(f"{name} is {value}; it must be an integer of at least {least}")
+        return value
+    sympy = sys.modules.get("sympy")
+    if sympy is not None and isinstance(value, sympy.Expr):
+        if not value.is_number:
+            return value
+        if not value.is_integer:
+            raise SizeError(f"{name} is {value}; it must be an integer of at least {least}")
+        return lift(int(value), name, least)
+    numpy = sys.modules.get("numpy")
+    if numpy is not None and isinstance(value, numpy.ndarray | numpy.generic):
+        return _lift_array(numpy, value, name, least)
+    if isinstance(value, int) and not isinstance(value, bool):
+        return lift(int(value), name, least)
+    raise SizeError(f"{name} is {value!r}; it must be an integer of at least {least}, an array or a symbol")
+
+
+def _lift_array(numpy: Any, value: Any, name: str, least: int) -> Size:
+    if value.dtype.kind not in "iuf":
+        raise SizeError(f"{name} is an array of {value.dtype}; it must hold integers")
+    lifted = numpy.asarray(value, dtype=numpy.float64)
+    whole = numpy.isfinite(lifted) & (lifted == numpy.floor(lifted)) & (lifted >= least)
+    if not whole.all():
+        worst = lifted[~whole].flat[0]
+        raise SizeError(f"{name} holds {worst:g}; every element must be an integer of at least {least}")
+    return lifted if value.shape else int(value)
+
+
+def minimum(a: Size, b: Size) -> Size:
+    """The smaller of two sizes, element by element for arrays, `Min` for symbols."""
+    if type(a) is int and type(b) is int:
+        return a if a < b else b
+    if _is_array(a) or _is_array(b):
+        return sys.modules["numpy"].minimum(a, b)
+    return sys.modules["sympy"].Min(a, b)
+
+
+def maximum(a: Size, b: Size) -> Size:
+    """The larger of two sizes, element by element for arrays, `Max` for symbols."""
+    if type(a) is int and type(b) is int:
+        return a if a > b else b
+    if _is_array(a) or _is_array(b):
+        return sys.modules["numpy"].maximum(a, b)
+    return sys.modules["sympy"].Max(a, b)
+
+
+def exact_div(a: Size, b: Size) -> Size:
+    """a / b where b is known to divide a. Raises SizeError where integers leave a remainder."""
+    if type(a) is int and type(b) is int:
+        quotient, rest = divmod(a, b)
+        if rest:
+            raise SizeError(f"{a} does not divide by {b}")
+        return quotient
+    return a / b
+
+
+def floor_div(a: Size, b: Size) -> Size:
+    """The integer part of a / b."""
+    if type(a) is int and type(b) is int or _is_array(a) or _is_array(b):
+        return a // b
+    return sys.modules["sympy"].floor(a / b)
+
+
+def ceil_div(a: Size, b: Size) -> Size:
+    """The least integer not below a / b."""
+    return -floor_div(-a, b)
+
+
+def product(sizes: Iterable[Size]) -> Size:
+    """The product, 1 for none; works on sizes that `math.prod` would wrap or force."""
+    result: Size = 1
+    for size in sizes:
+        result = result * size
+    return result
+
+
+def surely_above(a: Size, b: Size) -> bool:
+    """True where a > b holds for a number or for some element; a symbol is never sure."""
+    if type(a) is int and type(b) is int:
+        return a > b
+    if _is_array(a) or _is_array(b):
+        return bool((a > b).any())
+    return False

@@ -1,0 +1,147 @@
+"""A config.json under examination: every key is asked for by name and type, and what nobody asked for is known."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from typing import Any, NoReturn
+
+from assay.errors import SourceError
+
+LARGEST = 10**12  # no width, depth or vocabulary is larger: a value beyond is a slip
+DEPTH = 100_000  # nor is a model deeper
+
+
+class Read(int):
+    """An integer that remembers the config key it was read from. Arithmetic gives plain ints."""
+
+    key: str
+
+    def __new__(cls, value: int, key: str) -> Read:
+        """The value and its key."""
+        self = super().__new__(cls, value)
+        self.key = key
+        return self
+
+
+class Config:
+    """Typed access to a config, with one clear line for what does not fit: file, key, value, what is allowed."""
+
+    def __init__(self, data: Mapping[str, Any], where: str, prefix: str = "") -> None:
+        self.data = data
+        self.where = where
+        self.prefix = prefix
+        self.used: set[str] = set()
+
+    def fail(self, key: str, allowed: str) -> NoReturn:
+        """Raise SourceError for the value of a key."""
+        if key in self.data:
+            raise SourceError(f"{self.where}: {self.prefix}{key} is {_short(self.data[key])}; it must be {allowed}")
+        raise SourceError(f"{self.where}: {self.prefix}{key} is missing; it must be {allowed}")
+
+    def has(self, key: str) -> bool:
+        """True where the key holds something other than null."""
+        self.used.add(key)
+        return self.data.get(key) is not None
+
+    def _get(self, key: str, default: Any, allowed: str, fits: Callable[[Any], bool]) -> Any:
+        self.used.add(key)
+        if key not in self.data and default is not _REQUIRED:
+            return default
+        value = self.data.get(key)
+        if key not in self.data or not fits(value):
+            self.fail(key, allowed)
+        return value
+
+    def size(self, key: str, default: Any = None, *, least: int = 1, most: int = LARGEST) -> Read:
+        """An integer; absent is `default`, the value that the config class has."""
+        value = self._get(
+            key,
+            _REQUIRED if default is None else default,
+            f"an integer of at least {least}",
+            lambda v: _is_int(v) and v >= least,
+        )
+        if value > most:
+            self.fail(key, f"an integer of at most {most}")
+        return Read(value, self.prefix + key)
+
+    def maybe(self, key: str, default: int | None = None, *, least: int = 1) -> Read | None:
+        """An integer or null; absent is `default`."""
+        self.used.add(key)
+        if key not in self.data and default is not None:
+            return Read(default, self.prefix + key)
+        return self.size(key, least=least) if self.has(key) else None
+
+    def flag(self, key: str, default: bool) -> bool:
+        """True or false; absent is `default`."""
+        return bool(self._get(key, default, "true or false", lambda v: isinstance(v, bool)))
+
+    def number(self, key: str, default: float | None = None) -> float | None:
+        """A number, or null; absent is `default`."""
+        value = self._get(key, default, "a number", lambda v: v is None or _is_number(v))
+        return None if value is None else float(value)
+
+    def word(self, key: str, default: str | None, allowed: Collection[str] = ()) -> str:
+        """A string, one of `allowed` where that is given; absent is `default`."""
+        listed = f"one of {', '.join(sorted(allowed))}" if allowed else "a string"
+        needed = _REQUIRED if default is None else default
+        return str(self._get(key, needed, listed, lambda v: isinstance(v, str) and (not allowed or v in allowed)))
+
+    def sequence(
+        self, key: str, fits: Callable[[Any], bool], allowed: str, length: int | None = None
+    ) -> list[Any] | None:
+        """A list whose items fit, of `length` where given; null or absent is None."""
+        if not self.has(key):
+            return None
+        wanted = f"a list of {allowed}" if length is None else f"a list of {length} items, each {allowed}"
+        value = self._get(key, _REQUIRED, wanted, lambda v: isinstance(v, list) and all(map(fits, v)))
+        if length is not None and len(value) != length:
+            raise SourceError(f"{self.where}: {self.prefix}{key} has {len(value)} items; it must be {wanted}")
+        return list(value)
+
+    def table(self, key: str) -> dict[str, Any] | None:
+        """An object, or null."""
+        if not self.has(key):
+            return None
+        return dict(self._get(key, _REQUIRED, "an object", lambda v: isinstance(v, dict)))
+
+    def child(self, key: str) -> Config:
+        """The config nested under a key."""
+        return Config(self.table(key) or {}, self.where, f"{self.prefix}{key}.")
+
+    def divides(self, key: str, value: int, by: str, parts: int) -> int:
+        """value / parts. Raises SourceError naming both keys where that leaves a rest."""
+        if value % parts:
+            raise SourceError(
+                f"{self.where}: {self.prefix}{key} is {int(value)}; it must be a multiple of {self.prefix}{by}, {int(parts)}"
+            )
+        return value // parts
+
+    def skip(self, *keys: str) -> None:
+        """Keys that change values and not sizes, or nothing that is counted."""
+        self.used.update(keys)
+
+    def unread(self) -> list[str]:
+        """The keys nobody asked for."""
+        return [key for key in self.data if key not in self.used]
+
+
+class _Required:
+    """No default: the key must be there."""
+
+
+_REQUIRED = _Required()
+
+
+def _is_int(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _short(value: object) -> str:
+    text = (
+        repr(value) if not isinstance(value, bool) and value is not None else str(value).lower().replace("none", "null")
+    )
+    return text if len(text) <= 60 else f"{text[:57]}..."

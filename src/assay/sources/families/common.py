@@ -1,0 +1,199 @@
+"""What families of configs have in common: each helper reads the keys that most of them use."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from assay.blocks import Body, Branch, Decoder, Embedding, Head, Layer, Norm, Rope, Step
+from assay.errors import SourceError
+from assay.sources.config import DEPTH, Config
+
+Names = Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class Family:
+    """A model_type: how its config is read and where the public implementation keeps its weights."""
+
+    model_type: str
+    read: Callable[[Config], Decoder]
+    names: Names
+    cls: str  # of the causal language model
+    harmless: frozenset[str] = field(default_factory=frozenset)
+
+
+FAMILIES: dict[str, Family] = {}
+
+
+def family(
+    *model_types: str, cls: str, names: Names, harmless: Sequence[str] = ()
+) -> Callable[[Callable[[Config], Decoder]], Callable[[Config], Decoder]]:
+    """Register a reader under one or more model_types; `harmless` are keys of this family that change no size."""
+
+    def add(read: Callable[[Config], Decoder]) -> Callable[[Config], Decoder]:
+        for model_type in model_types:
+            if model_type in FAMILIES:
+                raise SourceError(f"model_type {model_type!r} is registered twice")
+            FAMILIES[model_type] = Family(model_type, read, names, cls, frozenset(harmless))
+        return read
+
+    return add
+
+
+def under(prefix: str, names: Names) -> dict[str, str]:
+    """The same names below a prefix; ~ stays in front."""
+    return {weight: f"~{prefix}{path[1:]}" if path[:1] == "~" else prefix + path for weight, path in names.items()}
+
+
+ACTIVATIONS = {
+    "silu": "silu",
+    "swish": "silu",
+    "gelu": "gelu",
+    "gelu_new": "gelu_tanh",
+    "gelu_fast": "gelu_tanh",
+    "gelu_pytorch_tanh": "gelu_tanh",
+    "gelu_python": "gelu",
+    "gelu_accurate": "gelu_tanh",
+    "quick_gelu": "quick_gelu",
+    "relu": "relu",
+    "relu2": "relu2",
+    "sigmoid": "sigmoid",
+    "tanh": "tanh",
+    "linear": "identity",
+    "xielu": "xielu",
+}
+
+
+def activation(c: Config, key: str = "hidden_act", default: str | None = "silu") -> str:
+    """The activation of the feed-forward layers, by the library's names."""
+    return ACTIVATIONS[c.word(key, default, ACTIVATIONS)]
+
+
+def rms(c: Config, default: float = 1e-6, key: str = "rms_norm_eps") -> Norm:
+    """RMSNorm with the config's eps."""
+    return Norm(eps=c.number(key, default))
+
+
+def layernorm(c: Config, key: str = "layer_norm_epsilon", default: float = 1e-5) -> Norm:
+    """LayerNorm with gain and bias and the config's eps."""
+    return Norm("layernorm", "gain+bias", c.number(key, default))
+
+
+def rope(c: Config, head_width: int, theta: float = 10000.0, partial: float = 1.0) -> Rope:
+    """Rotary positions; `partial_rotary_factor` rotates only a part of each head."""
+    parameters = c.table("rope_parameters") or c.table("rope_scaling")
+    c.skip("rope_scaling", "rope_theta")
+    share = c.number("partial_rotary_factor", None)
+    if share is None:
+        share = (parameters or {}).get("partial_rotary_factor", partial)
+    if not isinstance(share, int | float) or not 0 < share <= 1:
+        c.fail("partial_rotary_factor", "a number above 0, at most 1")
+    base = c.number("rope_theta", None) or (parameters or {}).get("rope_theta", theta)
+    width = int(head_width * share)
+    return Rope(None if width == head_width else width, base, _frozen(parameters))
+
+
+def _frozen(value: Any) -> Any:
+    """A table as nested tuples, so that specs stay hashable."""
+    if isinstance(value, dict):
+        return tuple((k, _frozen(v)) for k, v in value.items())
+    return tuple(map(_frozen, value)) if isinstance(value, list) else value
+
+
+@dataclass(frozen=True)
+class Heads:
+    """Query heads, key/value heads and their width."""
+
+    query: int
+    kv: int
+    width: int
+
+
+def heads(
+    c: Config,
+    width: int,
+    n: int | None = None,
+    kv: int | None = None,
+    head_dim: int | None = None,
+    *,
+    width_key: str = "hidden_size",
+) -> Heads:
+    """The heads of a config in today's words; `n`, `kv`, `head_dim` are the config class's defaults.
+
+    An absent or null `num_key_value_heads` is the number of heads unless `kv` says otherwise;
+    an absent or null `head_dim` is width / heads unless `head_dim` says otherwise.
+    """
+    query = c.size("num_attention_heads", n)
+    groups = c.maybe("num_key_value_heads", kv) or query
+    c.divides("num_attention_heads", query, "num_key_value_heads", groups)
+    per = c.maybe("head_dim", head_dim)
+    if per is None:
+        per_width: int = c.divides(width_key, width, "num_attention_heads", query)
+        return Heads(query, groups, per_width)
+    return Heads(query, groups, per)
+
+
+def depth(c: Config, default: int | None = None, key: str = "num_hidden_layers") -> int:
+    """How many layers."""
+    return c.size(key, default, most=DEPTH)
+
+
+def windows(
+    c: Config,
+    layers: int,
+    default: Callable[[int], str],
+    kinds: Sequence[str] = ("full_attention", "sliding_attention"),
+) -> list[str]:
+    """`layer_types`, or what the config class derives for layer i where the key is absent."""
+    listed = c.sequence("layer_types", lambda v: v in kinds, f"one of {', '.join(kinds)}", layers)
+    return listed if listed is not None else [default(i) for i in range(layers)]
+
+
+def by_kind(kinds: Sequence[str], make: Callable[[str], Layer]) -> tuple[Layer, ...]:
+    """A layer for each name in turn; layers of one name are one object."""
+    made = {kind: make(kind) for kind in dict.fromkeys(kinds)}
+    return tuple(made[kind] for kind in kinds)
+
+
+def pre_norm(mixer: Body, mlp: Body, norm: Norm, kind: str = "", scale: float | None = None) -> Layer:
+    """x + mixer(norm(x)), then x + mlp(norm(x))."""
+    return Layer((Step((Branch(mixer, norm),), scale=scale), Step((Branch(mlp, norm),), scale=scale)), kind)
+
+
+def sandwich(mixer: Body, mlp: Body, norm: Norm, kind: str = "") -> Layer:
+    """x + norm(mixer(norm(x))), then the same around the mlp (Gemma 2)."""
+    return Layer((Step((Branch(mixer, norm, norm),)), Step((Branch(mlp, norm, norm),))), kind)
+
+
+def inner_post_norm(mixer: Body, mlp: Body, norm: Norm, kind: str = "") -> Layer:
+    """x + norm(mixer(x)), then x + norm(mlp(x)) (OLMo 2)."""
+    return Layer((Step((Branch(mixer, None, norm),)), Step((Branch(mlp, None, norm),))), kind)
+
+
+def parallel(mixer: Body, mlp: Body, norm: Norm, kind: str = "") -> Layer:
+    """x + mixer(norm(x)) + mlp(norm(x)), one norm for both (GPT-J)."""
+    return Layer((Step((Branch(mixer), Branch(mlp)), before=norm),), kind)
+
+
+def stack(
+    c: Config,
+    layers: tuple[Layer, ...],
+    width: int,
+    norm: Norm | None,
+    *,
+    vocab: int | None = None,
+    tied: bool = False,
+    trained: int | None = None,
+    **head: Any,
+) -> Decoder:
+    """Embedding, layers, final norm and head under today's keys; `tied` and `vocab` are the config class's defaults."""
+    rows = c.size("vocab_size", vocab)
+    shared = c.flag("tie_word_embeddings", tied)
+    return Decoder(
+        Embedding(rows, width),
+        layers,
+        Head(rows, width, shared, norm=norm, **head),
+        trained=c.maybe("max_position_embeddings", trained),
+    )

@@ -1,0 +1,274 @@
+"""What a model is: ops over named axes, in blocks, in segments, in a model; and the notation they are written in.
+
+    q = linear(x[b n d], Wq[d g r k]) -> [b n g r k]
+    s = contract(q[b n g r k], k[b c g k]) -> [b g r n c]
+
+One op a line: a name, a kind, its operands with their axes, attributes, the axes of the result.
+A name whose last part begins with a capital is a weight. A heading such as `attention:` says which part of
+the model the ops below it belong to; `attention.scores` is a part of `attention`.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from typing import Any
+
+from assay.errors import NotationError
+from assay.size import Size
+
+Axes = tuple[str, ...]
+Attrs = tuple[tuple[str, Any], ...]
+
+# How the field writes the axes; a block may name others.
+AXES = {
+    "b": "batch",
+    "n": "tokens processed now",
+    "c": "keys at hand",
+    "t": "positions that get logits",
+    "d": "model width",
+    "h": "query heads",
+    "g": "key/value heads",
+    "r": "query heads per key/value head",
+    "k": "query/key head width",
+    "v": "value head width",
+    "f": "MLP inner width",
+    "e": "experts",
+    "a": "experts chosen per token",
+    "V": "vocabulary",
+    "P": "position table",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Tensor:
+    """An operand: a name and its axes. Weights and activations differ by the first letter alone."""
+
+    name: str
+    axes: Axes
+
+    @property
+    def is_weight(self) -> bool:
+        """True where the last part of the name begins with a capital."""
+        return self.name.rpartition(".")[2][0].isupper()
+
+    def __str__(self) -> str:
+        return f"{self.name}[{' '.join(self.axes)}]"
+
+
+@dataclass(frozen=True, slots=True)
+class Op:
+    """One line of the notation: `name = kind(inputs, attrs) -> [axes]`, and the part it belongs to."""
+
+    name: str
+    kind: str
+    inputs: tuple[Tensor, ...]
+    axes: Axes
+    attrs: Attrs = ()
+    part: str = "other"
+
+    @property
+    def activations(self) -> tuple[Tensor, ...]:
+        """The operands that are no weights."""
+        return tuple(t for t in self.inputs if not t.is_weight)
+
+    @property
+    def weights(self) -> tuple[Tensor, ...]:
+        """The operands that are weights."""
+        return tuple(t for t in self.inputs if t.is_weight)
+
+    def attr(self, name: str, default: Any = None) -> Any:
+        """The value of an attribute, or `default`."""
+        for key, value in self.attrs:
+            if key == name:
+                return value
+        return default
+
+    def __str__(self) -> str:
+        operands = [str(t) for t in self.inputs] + [f"{k}={_literal(v)}" for k, v in self.attrs]
+        return f"{self.name} = {self.kind}({', '.join(operands)}) -> [{' '.join(self.axes)}]"
+
+
+@dataclass(frozen=True, slots=True)
+class Weight:
+    """A stored tensor behind a weight of the notation.
+
+    `path` is its name in the public implementation, `{i}` the layer: two weights with one path are one tensor.
+    `layout` is its stored shape as axes, `(h k)` a product, `+` before the dimension along which several weights
+    of one path lie behind each other, a number a literal size; None for the layout that the kind implies.
+    """
+
+    path: str
+    layout: str | None = None
+    buffer: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """Ops in order, the sizes of their axes, and where their weights are stored.
+
+    `sizes` holds ints (or arrays or symbols) for the architecture's axes; the axes of a setting
+    (batch, tokens, keys at hand) are bound when the block is read. `origins` names the config key of an axis.
+    """
+
+    name: str
+    ops: tuple[Op, ...]
+    sizes: Mapping[str, Size]
+    stored: Mapping[str, Weight] = field(default_factory=dict)
+    origins: Mapping[str, str] = field(default_factory=dict)
+
+    def weight(self, name: str) -> Weight:
+        """Where a weight is stored; its own name in this block where nothing says more."""
+        return self.stored.get(name) or Weight(f"{self.name}.{name}")
+
+    def resize(self, **sizes: Size) -> Block:
+        """The same ops with other sizes."""
+        return replace(self, sizes={**self.sizes, **sizes})
+
+    def __str__(self) -> str:
+        lines, part = [], None
+        for op in self.ops:
+            if op.part != part:
+                part = op.part
+                lines.append(f"{part}:")
+            lines.append(f"  {op}")
+        return "\n".join(lines)
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """A block and the layers that it stands for: `layers` are their indices, () for what occurs once."""
+
+    name: str
+    block: Block
+    layers: tuple[int, ...] = ()
+
+    @property
+    def times(self) -> int:
+        """How often the block runs."""
+        return len(self.layers) or 1
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """A model: its segments in order and what a report says of it."""
+
+    name: str
+    segments: tuple[Segment, ...]
+    family: str = ""
+    cls: str = ""
+    source: str = ""
+    layers: int = 0
+    width: int = 0
+    positions: int | None = None  # rows of a learned position table: a hard limit on past + tokens
+    trained: int | None = None  # the context the config claims: going beyond is worth a note
+    dtype: str | None = None  # of the weights, where the config says
+    quantization: Mapping[str, Any] | None = None
+    ignored: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+def _literal(value: object) -> str:
+    return value if isinstance(value, str) and _NAME.fullmatch(value) else repr(value)
+
+
+_NAME = re.compile(r"[A-Za-z_][\w.]*")
+_AXIS = re.compile(r"[A-Za-z_]\w*")
+_LINE = re.compile(
+    r"\s*(?P<name>[A-Za-z_][\w.]*)\s*=\s*(?P<kind>[a-z_]\w*)\s*\((?P<args>.*)\)\s*->\s*\[(?P<axes>[^\[\]]*)\]\s*"
+)
+_TENSOR = re.compile(r"(?P<name>[A-Za-z_][\w.]*)\s*\[(?P<axes>[^\[\]]*)\]")
+_ATTR = re.compile(r"(?P<name>[a-z_]\w*)\s*=\s*(?P<value>.+)", re.DOTALL)
+
+
+def _axes(text: str, line: str) -> Axes:
+    names = tuple(text.split())
+    for name in names:
+        if not _AXIS.fullmatch(name):
+            raise NotationError(f"{name!r} is no axis name in {line.strip()!r}; axes are words such as b, n, d")
+    if len(set(names)) != len(names):
+        raise NotationError(f"[{text}] names an axis twice in {line.strip()!r}")
+    return names
+
+
+def _split(args: str) -> list[str]:
+    """Split at commas that stand outside brackets and quotes."""
+    pieces, depth, quote, start = [], 0, "", 0
+    for i, ch in enumerate(args):
+        if quote:
+            quote = "" if ch == quote else quote
+        elif ch in "'\"":
+            quote = ch
+        elif ch in "[({":
+            depth += 1
+        elif ch in "])}":
+            depth -= 1
+        elif ch == "," and not depth:
+            pieces.append(args[start:i])
+            start = i + 1
+    return [*pieces, args[start:]]
+
+
+def _value(text: str, line: str) -> Any:
+    if _NAME.fullmatch(text) and text not in ("True", "False", "None"):
+        return text
+    try:
+        return ast.literal_eval(text)
+    except (ValueError, SyntaxError):
+        raise NotationError(f"{text!r} is no name, number or literal in {line.strip()!r}") from None
+
+
+@lru_cache(maxsize=4096)
+def parse(line: str, part: str = "other") -> Op:
+    """One line of the notation as an Op. Raises NotationError."""
+    match = _LINE.fullmatch(line)
+    if not match:
+        raise NotationError(f"{line.strip()!r} is no op; write name = kind(x[a b], W[b c]) -> [a c]")
+    inputs: list[Tensor] = []
+    attrs: list[tuple[str, Any]] = []
+    for piece in filter(None, map(str.strip, _split(match["args"]))):
+        if tensor := _TENSOR.fullmatch(piece):
+            inputs.append(Tensor(tensor["name"], _axes(tensor["axes"], line)))
+        elif attr := _ATTR.fullmatch(piece):
+            attrs.append((attr["name"], _value(attr["value"].strip(), line)))
+        else:
+            raise NotationError(f"{piece!r} is neither x[axes] nor key=value in {line.strip()!r}")
+    return Op(match["name"], match["kind"], tuple(inputs), _axes(match["axes"], line), tuple(attrs), part)
+
+
+def ops(part: str, *lines: str, **attrs: Any) -> list[Op]:
+    """The ops of some lines, all of one part; `attrs` that are not None are added to each."""
+    given = tuple((k, v) for k, v in attrs.items() if v is not None)
+    parsed = [parse(line, part) for line in lines]
+    return [replace(op, attrs=op.attrs + given) for op in parsed] if given else parsed
+
+
+def parse_lines(text: str) -> tuple[Op, ...]:
+    """The ops of a text with part headings, blank lines and # comments. Raises NotationError."""
+    part, found = "other", []
+    for raw in text.splitlines():
+        line = raw.split("#")[0].strip()
+        if not line:
+            continue
+        if line.endswith(":") and _NAME.fullmatch(line[:-1]):
+            part = line[:-1]
+        else:
+            found.append(parse(line, part))
+    if not found:
+        raise NotationError("the block has no ops; write one a line: name = kind(x[a b], W[b c]) -> [a c]")
+    check_names(found)
+    return tuple(found)
+
+
+def check_names(found: Iterable[Op]) -> None:
+    """Every use of a name has the axes of its last definition. Raises NotationError."""
+    known: dict[str, Axes] = {}
+    for op in found:
+        for tensor in op.inputs:
+            if known.setdefault(tensor.name, tensor.axes) != tensor.axes:
+                was = Tensor(tensor.name, known[tensor.name])
+                raise NotationError(f"{tensor} in {str(op)!r} was {was} before")
+        known[op.name] = op.axes

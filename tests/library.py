@@ -1,0 +1,76 @@
+"""The public implementation as a witness: `transformers` on the meta device, no weights, no network."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from functools import lru_cache
+from typing import Any
+
+import pytest
+
+from assay.readings.tensors import tensors
+from assay.spec import Model
+
+Ledger = dict[str, tuple[tuple[int, ...], int]]
+
+
+def collapse(name: str) -> str:
+    """A parameter's name with its first number, the layer, as {i}."""
+    return re.sub(r"\.\d+\.", ".{i}.", name, count=1)
+
+
+def built(config: dict[str, Any], auto: str = "AutoModelForCausalLM") -> Any:
+    """The library's model of a config, on the meta device."""
+    torch = pytest.importorskip("torch")
+    transformers = pytest.importorskip("transformers")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        made = transformers.AutoConfig.for_model(**config)
+        with torch.device("meta"):
+            return getattr(transformers, auto).from_config(made)
+
+
+def their_ledger(model: Any) -> Ledger:
+    """Name with the layer collapsed -> (shape, occurrences), shared parameters once."""
+    ledger: Ledger = {}
+    for name, parameter in model.named_parameters():
+        key = collapse(name)
+        shape = tuple(parameter.shape)
+        while key in ledger and ledger[key][0] != shape:  # layers of one name and different shapes
+            key += "'"
+        ledger[key] = (shape, ledger.get(key, (shape, 0))[1] + 1)
+    return ledger
+
+
+def our_ledger(model: Model) -> Ledger:
+    """The same of our description."""
+    ledger: Ledger = {}
+    for entry in tensors(model):
+        if entry.buffer:
+            continue
+        key = collapse(entry.path)
+        while key in ledger and ledger[key][0] != entry.shape:
+            key += "'"
+        ledger[key] = (entry.shape, ledger.get(key, (entry.shape, 0))[1] + entry.times)
+    return ledger
+
+
+def differences(ours: Ledger, theirs: Ledger) -> list[str]:
+    """Every tensor that one side lacks or has in another shape or number, one line each."""
+    lines = []
+    for name in sorted(ours.keys() | theirs.keys()):
+        if ours.get(name) != theirs.get(name):
+            lines.append(f"{name}: ours {ours.get(name)}, theirs {theirs.get(name)}")
+    return lines
+
+
+@lru_cache(maxsize=1)
+def has_library() -> bool:
+    """True where torch and transformers can be imported."""
+    try:
+        import torch  # noqa: F401
+        import transformers  # noqa: F401
+    except ImportError:
+        return False
+    return True
