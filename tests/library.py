@@ -74,3 +74,39 @@ def has_library() -> bool:
     except ImportError:
         return False
     return True
+
+
+def their_flops(config: dict[str, Any], tokens: int, auto: str = "AutoModelForCausalLM") -> int:
+    """2 per multiply-add of a prefill, counted by PyTorch while the library's model runs on the meta device.
+
+    Eager attention and batched experts, for the stock counter has no rule for the fused ones.
+    """
+    torch = pytest.importorskip("torch")
+    transformers = pytest.importorskip("transformers")
+    from torch.utils.flop_counter import FlopCounterMode
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        made = transformers.AutoConfig.for_model(**config)
+        made._attn_implementation = "eager"
+        made._experts_implementation = "batched_mm"
+        with torch.device("meta"):
+            model = getattr(transformers, auto).from_config(made, attn_implementation="eager").eval()
+            ids = torch.zeros((1, tokens), dtype=torch.long)
+        with FlopCounterMode(display=False) as counter, torch.no_grad():
+            model(input_ids=ids, use_cache=False)
+    return int(counter.get_total_flops())
+
+
+def check_against_library(config: dict[str, Any], tokens: int = 0, auto: str = "AutoModelForCausalLM") -> None:
+    """Our reading of a config equals the library's model: every tensor, the total, and FLOPs where `tokens` is given."""
+    from assay.readings.count import count
+    from assay.sources.huggingface import read_config
+
+    ours, theirs = read_config(config, "config", "model"), built(config, auto)
+    found = differences(our_ledger(ours), their_ledger(theirs))
+    assert not found, "\n".join(found)
+    counted = count(ours, tokens=max(tokens, 1))
+    assert counted.parameters.total == sum(p.numel() for p in theirs.parameters())
+    if tokens:
+        assert counted.flops.total == their_flops(config, tokens, auto)

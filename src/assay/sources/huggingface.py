@@ -13,9 +13,20 @@ from assay.spec import Model
 # keys of any config that change no tensor and no operation of the model itself
 HARMLESS = frozenset(
     """
-    _name_or_path transformers_version torch_dtype dtype model_type architectures auto_map use_cache
-    bos_token_id eos_token_id pad_token_id sep_token_id unk_token_id decoder_start_token_id initializer_range
-    attention_dropout hidden_dropout embd_pdrop attn_pdrop resid_pdrop output_router_logits router_aux_loss_coef
+    _name_or_path name_or_path _commit_hash _attn_implementation _attn_implementation_internal attn_implementation
+    _attn_implementation_autoset transformers_version torch_dtype dtype model_type architectures auto_map use_cache
+    torchscript use_bfloat16 custom_pipelines adapters_auto_loading is_decoder pruned_heads chunk_size_feed_forward
+    bos_token_id eos_token_id pad_token_id sep_token_id unk_token_id cls_token_id mask_token_id
+    decoder_start_token_id forced_bos_token_id forced_eos_token_id tokenizer_class prefix
+    initializer_range initializer_factor attention_dropout hidden_dropout embd_pdrop attn_pdrop resid_pdrop
+    embedding_dropout residual_dropout hidden_dropout_prob attention_probs_dropout_prob dropout activation_dropout
+    classifier_dropout output_router_logits router_aux_loss_coef router_z_loss_coef
+    output_attentions output_hidden_states return_dict return_dict_in_generate remove_invalid_values
+    task_specific_params problem_type finetuning_task id2label label2id num_labels
+    max_length min_length max_new_tokens do_sample early_stopping num_beams num_beam_groups diversity_penalty
+    temperature top_k top_p typical_p repetition_penalty length_penalty no_repeat_ngram_size
+    encoder_no_repeat_ngram_size bad_words_ids num_return_sequences output_scores exponential_decay_length_penalty
+    suppress_tokens begin_suppress_tokens tf_legacy_loss use_flash_attn gradient_checkpointing
     """.split()
 )
 

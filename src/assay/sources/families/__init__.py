@@ -1,8 +1,15 @@
 """One function a model_type: a config in, a stack of blocks out, with the config class's own defaults."""
 
-from assay.sources.families import gpt, llama
+from importlib import import_module
+
 from assay.sources.families.common import FAMILIES, Family
 
 __all__ = ["FAMILIES", "Family"]
 
-_REGISTERED = (gpt, llama)  # importing them registers their families
+MODULES = (
+    "gpt",
+    "llama",
+)
+
+for _module in MODULES:  # importing one registers its families
+    import_module(f"assay.sources.families.{_module}")
