@@ -106,6 +106,8 @@ def check_against_library(config: dict[str, Any], tokens: int = 0, auto: str = "
     found = differences(our_ledger(ours), their_ledger(theirs))
     assert not found, "\n".join(found)
     counted = count(ours, tokens=max(tokens, 1))
-    assert counted.parameters.total == sum(p.numel() for p in theirs.parameters())
+    total = sum(p.numel() for p in theirs.parameters())
+    assert counted.parameters.total == total, f"parameters: ours {counted.parameters.total}, theirs {total}"
     if tokens:
-        assert counted.flops.total == their_flops(config, tokens, auto)
+        flops = their_flops(config, tokens, auto)
+        assert counted.flops.total == flops, f"FLOPs: ours {counted.flops.total}, theirs {flops}"
