@@ -69,16 +69,13 @@ class Op:
     axes: Axes
     attrs: Attrs = ()
     part: str = "other"
+    activations: tuple[Tensor, ...] = field(init=False, repr=False, compare=False)
+    weights: tuple[Tensor, ...] = field(init=False, repr=False, compare=False)
 
-    @property
-    def activations(self) -> tuple[Tensor, ...]:
-        """The operands that are no weights."""
-        return tuple(t for t in self.inputs if not t.is_weight)
-
-    @property
-    def weights(self) -> tuple[Tensor, ...]:
-        """The operands that are weights."""
-        return tuple(t for t in self.inputs if t.is_weight)
+    def __post_init__(self) -> None:
+        """Sort the operands once: every reading asks."""
+        object.__setattr__(self, "activations", tuple(t for t in self.inputs if not t.is_weight))
+        object.__setattr__(self, "weights", tuple(t for t in self.inputs if t.is_weight))
 
     def attr(self, name: str, default: Any = None) -> Any:
         """The value of an attribute, or `default`."""

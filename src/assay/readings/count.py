@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from assay.errors import SettingError, SizeError
@@ -270,16 +270,17 @@ def setting(
 def count_setting(model: Model, asked: Setting) -> Count:
     """The figures of a model in a checked setting."""
     prices = convention(asked.convention)
-    seen: set[str] = set()
-    total = Count(setting=asked)
-    rows = []
-    for segment in model.segments:
-        row = count_segment(segment, asked, prices, seen)
-        rows.append(row)
-    for row in rows:
-        total = total + Count(row.parameters, row.flops, row.cache)
-    stored = total.parameters.total + total.parameters.buffers
-    return replace(total, weight_bytes=bytes_of(stored, asked.weights), rows=tuple(rows))
+    seen: set[str] = set()  # what an earlier block holds: a tied head, shared layers
+    rows = tuple(count_segment(segment, asked, prices, seen) for segment in model.segments)
+    weights = sum((row.parameters for row in rows), start=Parameters())
+    return Count(
+        weights,
+        sum((row.flops for row in rows), start=Flops()),
+        sum((row.cache for row in rows), start=Cache()),
+        bytes_of(weights.total + weights.buffers, asked.weights),
+        asked,
+        rows,
+    )
 
 
 def count_segment(segment: Segment, asked: Setting, prices: Convention, seen: set[str]) -> Row:
@@ -336,24 +337,28 @@ def touches(op: Op, extent: Extent) -> bool:
 
 def parameters(segment: Segment, extent: Extent, seen: set[str]) -> Parameters:
     """Weights that no earlier block holds, each once; those of a layer times its layers."""
-    total = Parameters()
-    for op in segment.block.ops:
+    by_part: dict[str, Size] = {}
+    active: Size = 0
+    buffers: Size = 0
+    block = segment.block
+    for op in block.ops:
         for weight in op.weights:
-            where = segment.block.weight(weight.name)
+            where = block.weight(weight.name)
             key = identity(weight.name, where)
             if key in seen:
                 continue
             seen.add(key)
-            times = segment.times if "{i}" in where.path else 1
-            elements = times * extent(weight.axes)
+            elements = extent(weight.axes)
+            if "{i}" in where.path:
+                elements = segment.times * elements
             if where.buffer:
-                total = total + Parameters(buffers=elements)
+                buffers = buffers + elements
                 continue
             part = op.part.partition(".")[0]
-            active = kind_of(op).active
-            passed = elements if active is None else active(op, extent, elements)
-            total = total + Parameters(elements, passed, 0, {part: elements})
-    return total
+            by_part[part] = by_part.get(part, 0) + elements
+            passed = kind_of(op).active
+            active = active + (elements if passed is None else passed(op, extent, elements))
+    return Parameters(sum(by_part.values(), start=0), active, buffers, by_part)
 
 
 def identity(name: str, where: Weight) -> str:
