@@ -341,13 +341,15 @@ def parameters(segment: Segment, extent: Extent, seen: set[str]) -> Parameters:
     active: Size = 0
     buffers: Size = 0
     block = segment.block
+    here: set[str] = set()  # a path with {i} is another tensor in another segment's layers
     for op in block.ops:
         for weight in op.weights:
             where = block.weight(weight.name)
             key = identity(weight.name, where)
-            if key in seen:
+            held = here if "{i}" in where.path else seen
+            if key in held:
                 continue
-            seen.add(key)
+            held.add(key)
             elements = extent(weight.axes)
             if "{i}" in where.path:
                 elements = segment.times * elements
