@@ -1,0 +1,65 @@
+# Everything runs in an environment of the repository's own, .venv. A stamp beside it says what it holds;
+# a changed pyproject.toml installs again.
+
+PYTHON ?= $(shell command -v python3.11 || command -v python3)
+TORCH ?= torch==2.13.0
+JOBS ?= 2
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+
+.DEFAULT_GOAL := help
+.PHONY: help run test test-all check format bench docs clean
+
+help: ## this list
+	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /make \1\t/' | expand -t 16
+
+run: $(VENV)/.core ## the report of Llama 3 8B
+	@$(BIN)/assay llama-3-8b
+
+test: $(VENV)/.test ## the tests
+	@$(BIN)/python -m pytest -n $(JOBS)
+
+test-all: $(VENV)/.test ## the slow ones too
+	@$(BIN)/python -m pytest -n $(JOBS) -m "slow or not slow"
+
+check: $(VENV)/.dev ## format, lint, types
+	@$(BIN)/ruff format --check .
+	@$(BIN)/ruff check .
+	@$(BIN)/mypy
+	@$(BIN)/mypy --allow-untyped-decorators tests benchmarks
+
+format: $(VENV)/.dev ## rewrite what a formatter can
+	@$(BIN)/ruff format .
+	@$(BIN)/ruff check --fix .
+
+bench: $(VENV)/.bench ## a table of medians and ratios, one run
+	@$(BIN)/python benchmarks/bench.py
+
+clean: ## forget the environment and every cache
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist
+
+$(VENV)/.made:
+	@echo "setting up $(VENV)" >&2
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "assay needs Python 3.11; name one: make PYTHON=...")'
+	@$(PYTHON) -m venv $(VENV)
+	@touch $@
+
+$(VENV)/.core: pyproject.toml $(VENV)/.made
+	@$(PIP) --editable .
+	@touch $@
+
+# torch by its exact version and first: what is installed later finds it there and asks for no other
+$(VENV)/.test: pyproject.toml $(VENV)/.core
+	@echo "installing what the tests compare with (torch, transformers)" >&2
+	@$(PIP) "$(TORCH)"
+	@$(PIP) --editable ".[test]"
+	@touch $@
+
+$(VENV)/.dev: pyproject.toml $(VENV)/.core
+	@$(PIP) --editable ".[dev]"
+	@touch $@
+
+$(VENV)/.bench: pyproject.toml $(VENV)/.core
+	@$(PIP) --editable ".[arrays]"
+	@touch $@
