@@ -102,6 +102,16 @@ def ceil_div(a: Size, b: Size) -> Size:
     return -floor_div(-a, b)
 
 
+def only_at_zero(value: Size, where: Size) -> Size:
+    """`value` where `where` is 0, else 0."""
+    if type(where) is int:
+        return value if where == 0 else 0
+    if _is_array(where):
+        return sys.modules["numpy"].where(where == 0, value, 0)
+    sympy = sys.modules["sympy"]
+    return sympy.Piecewise((value, sympy.Eq(where, 0)), (0, True))
+
+
 def product(sizes: Iterable[Size]) -> Size:
     """The product, 1 for none; works on sizes that `math.prod` would wrap or force."""
     result: Size = 1

@@ -40,6 +40,8 @@ AXES = {
     "a": "experts chosen per token",
     "V": "vocabulary",
     "P": "position table",
+    "m": "source tokens encoded now",
+    "M": "source tokens at hand",
 }
 
 
@@ -137,11 +139,17 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """A block and the layers that it stands for: `layers` are their indices, () for what occurs once."""
+    """A block and the layers that it stands for: `layers` are their indices, () for what occurs once.
+
+    `axes` gives axes of the block other values than the setting does: a number, or the name of another axis of the
+    setting (an encoder's n is the source's m). `absorbed` is the other way to run latent attention.
+    """
 
     name: str
     block: Block
     layers: tuple[int, ...] = ()
+    axes: Mapping[str, Size | str] = field(default_factory=dict)
+    absorbed: Block | None = None
 
     @property
     def times(self) -> int:
@@ -164,6 +172,8 @@ class Model:
     trained: int | None = None  # the context the config claims: going beyond is worth a note
     dtype: str | None = None  # of the weights, where the config says
     quantization: Mapping[str, Any] | None = None
+    settings: tuple[str, ...] = ("past",)  # which of past, source, images can be asked of it
+    source_tokens: int | None = None  # a default other than as many as the target's
     ignored: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
 

@@ -8,15 +8,14 @@ from typing import Any
 
 from assay.errors import SettingError, SizeError
 from assay.kinds import Extent, Visible, kind_of
-from assay.readings.conventions import Convention, convention
-from assay.readings.dtypes import bytes_of, dtype
-from assay.size import Size, exact_div, lift, surely_above
+from assay.readings.conventions import Convention
+from assay.readings.conventions import convention as convention_of
+from assay.readings.dtypes import bytes_of
+from assay.readings.setting import Setting, setting
+from assay.size import Size, exact_div, lift
 from assay.spec import Block, Model, Op, Segment, Weight
 
 Parts = Mapping[str, Size]
-
-SCORES = "attention.scores"
-DEFAULT_TOKENS = 2048
 
 
 def add_parts(a: Parts, b: Parts) -> dict[str, Size]:
@@ -118,34 +117,6 @@ class Cache:
 
 
 @dataclass(frozen=True, slots=True)
-class Setting:
-    """What a model is asked to do. Sizes may be ints, arrays or symbols."""
-
-    batch: Size = 1
-    tokens: Size = DEFAULT_TOKENS
-    past: Size = 0
-    logits: str = "all"
-    convention: str = "matmul"
-    weights: str = "bf16"
-    cache: str = "bf16"
-    state: str = "fp32"
-
-    @property
-    def context(self) -> Size:
-        """Past and present tokens together."""
-        return self.past + self.tokens
-
-    def sizes(self) -> dict[str, Size]:
-        """The axes that a setting binds."""
-        return {
-            "b": self.batch,
-            "n": self.tokens,
-            "past": self.past,
-            "t": self.tokens if self.logits == "all" else 1,
-        }
-
-
-@dataclass(frozen=True, slots=True)
 class Row:
     """What one distinct block adds, all its layers together."""
 
@@ -199,17 +170,35 @@ def count(
     weights: str | None = None,
     cache: str | None = None,
     state: str = "fp32",
+    source: object = None,
+    images: object = 0,
+    latent: str = "expanded",
     **sizes: object,
 ) -> Count:
     """Count a model, or a block with `sizes` for axes that it leaves open.
 
     `batch`, `tokens` and `past` are each an int, a NumPy array or a SymPy symbol; `context` is past + tokens.
-    Raises SettingError and SizeError.
+    `source` is an encoder-decoder's source tokens, `images` how many images a sequence holds, `latent` how latent
+    attention runs: expanded or absorbed. Raises SettingError and SizeError.
     """
     whole = model if isinstance(model, Model) else as_model(model, sizes)
     if sizes and whole is model:
         raise SettingError(f"a model has no open sizes; {', '.join(sizes)} cannot be set")
-    asked = setting(whole, batch, tokens, past, context, logits, convention, weights, cache, state)
+    asked = setting(
+        whole,
+        batch=batch,
+        tokens=tokens,
+        past=past,
+        context=context,
+        logits=logits,
+        convention=convention,
+        weights=weights,
+        cache=cache,
+        state=state,
+        source=source,
+        images=images,
+        latent=latent,
+    )
     return count_setting(whole, asked)
 
 
@@ -221,57 +210,12 @@ def as_model(block: Block, sizes: Mapping[str, object]) -> Model:
     return Model(block.name, (Segment(block.name, block.resize(**lifted)),))
 
 
-def setting(
-    model: Model,
-    batch: object = 1,
-    tokens: object = None,
-    past: object = None,
-    context: object = None,
-    logits: str = "all",
-    convention_name: str = "matmul",
-    weights: str | None = None,
-    cache: str | None = None,
-    state: str = "fp32",
-) -> Setting:
-    """The setting asked for, checked against the model. Raises SettingError and SizeError."""
-    if past is not None and context is not None:
-        raise SettingError("past and context cannot both be given: context is past + tokens")
-    if tokens is None:
-        tokens = DEFAULT_TOKENS if model.positions is None else min(DEFAULT_TOKENS, model.positions)
-        if context is not None and type(context) is int:
-            tokens = max(1, min(tokens, context))
-    n = lift(tokens, "tokens")
-    p = lift(past if past is not None else 0, "past", least=0)
-    if context is not None:
-        c = lift(context, "context")
-        if surely_above(n, c):
-            raise SettingError(f"context is {c}; it counts past and present, so at least the {n} tokens")
-        p = c - n
-    if model.positions is not None and surely_above(p + n, model.positions):
-        raise SettingError(
-            f"past + tokens is {p + n}; {model.name} has a learned position table of {model.positions} rows"
-        )
-    if logits not in ("all", "last"):
-        raise SettingError(f"logits is {logits!r}; known: all, last")
-    convention(convention_name)
-    kept = dtype(weights or model.dtype or "bf16", "weights")
-    return Setting(
-        lift(batch, "batch"),
-        n,
-        p,
-        logits,
-        convention_name,
-        kept,
-        dtype(cache or (kept if kept in ("bf16", "fp16", "fp32") else "bf16"), "cache"),
-        dtype(state, "state"),
-    )
-
-
 def count_setting(model: Model, asked: Setting) -> Count:
     """The figures of a model in a checked setting."""
-    prices = convention(asked.convention)
+    prices = convention_of(asked.convention)
     seen: set[str] = set()  # what an earlier block holds: a tied head, shared layers
-    rows = tuple(count_segment(segment, asked, prices, seen) for segment in model.segments)
+    sizes = asked.sizes()
+    rows = tuple(count_segment(segment, asked, sizes, prices, seen) for segment in model.segments)
     weights = sum((row.parameters for row in rows), start=Parameters())
     return Count(
         weights,
@@ -283,16 +227,28 @@ def count_setting(model: Model, asked: Setting) -> Count:
     )
 
 
-def count_segment(segment: Segment, asked: Setting, prices: Convention, seen: set[str]) -> Row:
+def count_segment(
+    segment: Segment, asked: Setting, sizes: Mapping[str, Size], prices: Convention, seen: set[str]
+) -> Row:
     """One distinct block, times its layers."""
-    extent = bind(segment.block, asked.sizes())
+    block = segment.absorbed if segment.absorbed is not None and asked.latent == "absorbed" else segment.block
+    local = placed(segment, sizes)
+    extent = bind(block, local)
     return Row(
         segment.name,
         segment.layers,
-        parameters(segment, extent, seen),
-        flops(segment.block, extent, prices).times(segment.times),
-        cache(segment.block, extent, asked).times(segment.times),
+        parameters(segment, block, extent, seen),
+        flops(block, extent, prices).times(segment.times),
+        cache(block, extent, local, asked).times(segment.times),
     )
+
+
+def placed(segment: Segment, sizes: Mapping[str, Size]) -> dict[str, Size]:
+    """The setting's axes as this segment sees them: an encoder's n is the source, a tower's batch the images."""
+    if not segment.axes:
+        return dict(sizes)
+    named = {a: sizes.get(to, 0) if isinstance(to, str) else to for a, to in segment.axes.items()}
+    return {**sizes, **named}
 
 
 def bind(block: Block, sizes: Mapping[str, Size]) -> Extent:
@@ -335,7 +291,7 @@ def touches(op: Op, extent: Extent) -> bool:
     return any(axis in extent.keys for tensor in op.inputs for axis in tensor.axes)
 
 
-def parameters(segment: Segment, extent: Extent, seen: set[str]) -> Parameters:
+def parameters(segment: Segment, block: Block, extent: Extent, seen: set[str]) -> Parameters:
     """Weights that no earlier block holds, each once; those of a layer times its layers."""
     by_part: dict[str, Size] = {}
     active: Size = 0
@@ -368,19 +324,24 @@ def identity(name: str, where: Weight) -> str:
     return f"{where.path}:{name}" if where.layout and "+" in where.layout else where.path
 
 
-def cache(block: Block, extent: Extent, asked: Setting) -> Cache:
+def cache(block: Block, extent: Extent, sizes: Mapping[str, Size], asked: Setting) -> Cache:
     """State that the block's ops leave, and what one more token of one sequence adds."""
-    held: Size = 0
+    total: Size = 0
     more: Size = 0
-    longer: Extent | None = None
+    lasting: Size = 0
+    now = longer = extent
     for op in block.ops:
         kind = kind_of(op)
         if kind.state is None:
             continue
-        if longer is None:
-            one = {**asked.sizes(), "b": 1}
-            longer = bind(block, {**one, "past": asked.past + 1})
-            now = bind(block, one)
-        held = held + kind.state(op, extent)
-        more = more + kind.state(op, longer) - kind.state(op, now)
-    return Cache(bytes_of(held, asked.cache), bytes_of(more, asked.cache), 0)
+        kept = asked.state if kind.kept == "state" else asked.cache
+        held = bytes_of(kind.state(op, extent), kept)
+        total = total + held
+        if kind.lasting:
+            lasting = lasting + held
+            continue
+        if longer is extent:
+            now = bind(block, {**sizes, "b": 1})
+            longer = bind(block, {**sizes, "b": 1, "past": sizes["past"] + 1})
+        more = more + bytes_of(kind.state(op, longer) - kind.state(op, now), kept)
+    return Cache(total, more, lasting)

@@ -1,0 +1,131 @@
+"""What a model is asked to do, checked against what it can do."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from assay.errors import SettingError
+from assay.readings.conventions import convention as convention_of
+from assay.readings.dtypes import dtype
+from assay.size import Size, lift, only_at_zero, surely_above
+from assay.spec import Model
+
+DEFAULT_TOKENS = 2048
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """What a model is asked to do. Sizes may be ints, arrays or symbols."""
+
+    batch: Size = 1
+    tokens: Size = DEFAULT_TOKENS
+    past: Size = 0
+    source: Size | None = None
+    images: Size = 0
+    logits: str = "all"
+    latent: str = "expanded"
+    convention: str = "matmul"
+    weights: str = "bf16"
+    cache: str = "bf16"
+    state: str = "fp32"
+
+    @property
+    def context(self) -> Size:
+        """Past and present tokens together."""
+        return self.past + self.tokens
+
+    def sizes(self) -> dict[str, Size]:
+        """The axes that a setting binds: once there is a past, the source is encoded no more."""
+        sizes = {
+            "b": self.batch,
+            "n": self.tokens,
+            "past": self.past,
+            "t": self.tokens if self.logits == "all" else 1,
+        }
+        if self.source is not None:
+            sizes["m"] = only_at_zero(self.source, self.past)
+            sizes["M"] = self.source
+        if type(self.images) is not int or self.images:
+            sizes["images"] = self.batch * only_at_zero(self.images, self.past)
+        return sizes
+
+
+def setting(
+    model: Model,
+    *,
+    batch: object = 1,
+    tokens: object = None,
+    past: object = None,
+    context: object = None,
+    logits: str = "all",
+    convention: str = "matmul",
+    weights: str | None = None,
+    cache: str | None = None,
+    state: str = "fp32",
+    source: object = None,
+    images: object = 0,
+    latent: str = "expanded",
+) -> Setting:
+    """The setting asked for, checked against the model. Raises SettingError and SizeError."""
+    for name, value, known in (("logits", logits, ("all", "last")), ("latent", latent, ("expanded", "absorbed"))):
+        if value not in known:
+            raise SettingError(f"{name} is {value!r}; known: {', '.join(known)}")
+    n, p = _tokens_and_past(model, tokens, past, context)
+    kept = dtype(weights or model.dtype or "bf16", "weights")
+    return Setting(
+        lift(batch, "batch"),
+        n,
+        p,
+        _source(model, source, n),
+        _images(model, images),
+        logits,
+        latent,
+        convention_of(convention).name,
+        kept,
+        dtype(cache or (kept if kept in ("bf16", "fp16", "fp32") else "bf16"), "cache"),
+        dtype(state, "state"),
+    )
+
+
+def _tokens_and_past(model: Model, tokens: object, past: object, context: object) -> tuple[Size, Size]:
+    """Tokens now and before, the default cut to a position table and to the context asked for."""
+    if past is not None and context is not None:
+        raise SettingError("past and context cannot both be given: context is past + tokens")
+    if tokens is None:
+        tokens = DEFAULT_TOKENS if model.positions is None else min(DEFAULT_TOKENS, model.positions)
+        if type(context) is int:
+            tokens = max(1, min(tokens, context))
+    n = lift(tokens, "tokens")
+    p = lift(past if past is not None else 0, "past", least=0)
+    if context is not None:
+        c = lift(context, "context")
+        if surely_above(n, c):
+            raise SettingError(f"context is {c}; it counts past and present, so at least the {n} tokens")
+        p = c - n
+    if "past" not in model.settings and surely_above(p, 0):
+        raise SettingError(f"past is {p}; {model.name} keeps nothing between passes, so it must be 0")
+    if model.positions is not None and surely_above(p + n, model.positions):
+        raise SettingError(
+            f"past + tokens is {p + n}; {model.name} has a learned position table of {model.positions} rows"
+        )
+    return n, p
+
+
+def _source(model: Model, source: object, tokens: Size) -> Size | None:
+    """Source tokens of an encoder-decoder: as many as the target's where nothing is said."""
+    if "source" not in model.settings:
+        if source is not None:
+            raise SettingError(f"source is {source}; {model.name} has no encoder to give it to")
+        return None
+    if source is None:
+        return tokens if model.source_tokens is None else model.source_tokens
+    return lift(source, "source")
+
+
+def _images(model: Model, images: object) -> Size:
+    """Images of each sequence, none unless asked for."""
+    if "images" not in model.settings:
+        if images not in (0, None):
+            raise SettingError(f"images is {images}; {model.name} has no tower to see them")
+        return 0
+    return lift(images if images is not None else 0, "images", least=0)
