@@ -296,7 +296,6 @@ def parameters(segment: Segment, block: Block, extent: Extent, seen: set[str]) -
     by_part: dict[str, Size] = {}
     active: Size = 0
     buffers: Size = 0
-    block = segment.block
     here: set[str] = set()  # a path with {i} is another tensor in another segment's layers
     for op in block.ops:
         for weight in op.weights:
