@@ -6,7 +6,7 @@ TORCH ?= torch==2.13.0
 JOBS ?= 2
 VENV := .venv
 BIN := $(VENV)/bin
-PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+PIP := $(BIN)/python -m pip install -qq --disable-pip-version-check
 
 .DEFAULT_GOAL := help
 .PHONY: help run test test-all check format bench docs clean
