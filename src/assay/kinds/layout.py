@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from assay.kinds.base import Extent, Keys, Kind, expect, nothing, register, same_axes
-from assay.size import Size
+from assay.size import Size, minimum
 from assay.spec import Op
 
 
@@ -20,12 +20,34 @@ def _check_rename(op: Op) -> None:
     _renamed(op)
 
 
+def band_pairs(n: Size, reach: Size) -> Size:
+    """Pairs of n tokens no further than `reach` from each other, themselves included: n (2 r + 1) - r (r + 1)."""
+    r = minimum(reach, n - 1)
+    return n * (2 * r + 1) - r * (r + 1)
+
+
 def _bind_keys(op: Op, extent: Extent) -> None:
-    """Keys of the same tokens, all seen by all: nothing is masked."""
+    """Keys of the same tokens, seen by all, or by those within `reach`."""
     queries, keys = _renamed(op)
     tokens = extent.sizes[queries]
     extent.sizes[keys] = tokens
-    extent.keys[keys] = Keys(queries, tokens * tokens, tokens)
+    reach = op.attr("reach")
+    pairs = tokens * tokens if reach is None else band_pairs(tokens, extent.value(reach))
+    extent.keys[keys] = Keys(queries, pairs, tokens * tokens)
+
+
+def _check_concat(op: Op) -> None:
+    made = [a for a in op.axes if all(a not in t.axes for t in op.inputs)]
+    expect(op, len(op.inputs) >= 2 and len(made) == 1, "concat joins operands along an axis that it makes")
+    for tensor in op.inputs:
+        rest = set(tensor.axes) - set(op.axes)
+        expect(op, len(rest) == 1, f"{tensor} must have one axis that is joined")
+
+
+def _check_pick(op: Op) -> None:
+    expect(op, len(op.inputs) == 1, f"{op.kind} takes one tensor")
+    lost = set(op.inputs[0].axes) - set(op.axes)
+    expect(op, len(lost) == 1 and set(op.axes) < set(op.inputs[0].axes), f"{op.kind} drops one axis")
 
 
 def _check_take(op: Op) -> None:
@@ -46,7 +68,11 @@ register(
         reads=nothing,
         writes=nothing,
         storage="view",
+        attrs=("reach",),
     ),
+    Kind("slice", "a part along one axis", _check_rename, reads=nothing, writes=nothing, storage="view"),
+    Kind("first", "the first along an axis", _check_pick, reads=nothing, writes=nothing, storage="view"),
+    Kind("concat", "operands behind each other along an axis", _check_concat),
     Kind("keep", "the positions that get logits", _check_rename, reads=nothing, writes=nothing, storage="view"),
     Kind("view", "the same elements", same_axes, reads=nothing, writes=nothing, storage="view"),
     Kind("take", "values at an index", _check_take, reads=_take_reads),

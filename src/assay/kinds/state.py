@@ -44,7 +44,8 @@ def _bind_append(op: Op, extent: Extent) -> None:
     if window is None:
         extent.sizes[keys] = n + past
         pairs = causal_pairs(n, past)
-        extent.keys[keys] = Keys(queries, pairs, pairs)
+        top = op.attr("top")  # each query attends to its best few of those it sees
+        extent.keys[keys] = Keys(queries, pairs if top is None else window_pairs(n, past, extent.value(top)), pairs)
         return
     extent.sizes[keys] = n + minimum(past, window - 1)
     stepped = window_pairs(n, past, window)
@@ -72,6 +73,10 @@ def _check_append(op: Op) -> None:
     expect(op, op.attr("window") is None or op.attr("chunk") is None, "a window or a chunk, not both")
 
 
+def _check_hold(op: Op) -> None:
+    _axes(op)
+
+
 def _append_state(op: Op, extent: Extent) -> Size:
     """What a step at this context reads: every position so far, at most a window's or a chunk's."""
     queries, keys = _axes(op)
@@ -86,7 +91,21 @@ def _append_writes(op: Op, extent: Extent) -> Size:
     return extent(op.inputs[0].axes)
 
 
+def _hold_state(op: Op, extent: Extent) -> Size:
+    """The whole result: made once, read at every step."""
+    return extent(op.axes)
+
+
 register(
+    Kind(
+        "hold",
+        "keys or values of a source, made once and kept",
+        _check_hold,
+        state=_hold_state,
+        writes=_append_writes,
+        storage="state",
+        lasting=True,
+    ),
     Kind(
         "append",
         "keys or values of these tokens behind those kept",
@@ -95,6 +114,6 @@ register(
         state=_append_state,
         writes=_append_writes,
         storage="state",
-        attrs=("window", "chunk"),
+        attrs=("window", "chunk", "top"),
     ),
 )

@@ -1,0 +1,95 @@
+"""Recurrences over tokens: short causal convolutions and scans with a state of fixed size.
+
+A scan is counted in its recurrent form, whatever chunks an implementation works in: each token updates every
+element of the state once and reads it out `reads` times, one multiply-add each (Dao & Gu 2024; Yang et al. 2024).
+"""
+
+from __future__ import annotations
+
+from assay.kinds.base import Extent, Kind, Work, dimension, expect, flat, register, union
+from assay.size import Size
+from assay.spec import Axes, Op
+
+
+def _state_axes(op: Op) -> Axes:
+    named = op.attr("state")
+    expect(op, named is not None, "scan names the axes of its state: state=(h, p, s)")
+    return (named,) if isinstance(named, str) else tuple(named)
+
+
+def _check_scan(op: Op) -> None:
+    known = {a for t in op.inputs for a in t.axes}
+    expect(op, len(op.activations) >= 1, "scan takes at least one tensor of tokens")
+    expect(op, set(_state_axes(op)) <= known, "every axis of the state is one of an operand")
+    expect(op, set(op.axes) <= known, f"[{' '.join(op.axes)}] has an axis that no operand has")
+    expect(op, isinstance(op.attr("reads", 1), int), "reads is how often a token reads the state")
+
+
+def _spanned(op: Op) -> Axes:
+    """Tokens and state: the axes that every operand of tokens shares, and those of the state."""
+    x = op.activations[0].axes
+    state = _state_axes(op)
+    tokens = [a for a in x if all(a in t.axes for t in op.activations) and a not in state]
+    return (*tokens, *state)
+
+
+def _scan(op: Op, extent: Extent) -> Work:
+    elements = extent(_spanned(op))
+    return {"multiply_add": (1 + op.attr("reads", 1)) * elements, "multiply": elements}
+
+
+def _scan_state(op: Op, extent: Extent) -> Size:
+    return extent(("b", *_state_axes(op)))
+
+
+def _check_conv(op: Op) -> None:
+    weights = op.weights
+    expect(op, len(op.activations) == 1 and 1 <= len(weights) <= 2, "conv takes x, a kernel and perhaps a bias")
+    expect(op, set(op.axes) == set(op.inputs[0].axes), "conv keeps the axes of x")
+    made = set(weights[0].axes) - set(op.axes)
+    expect(op, len(made) == 1, f"{weights[0]} has one axis of its own: the kernel's columns")
+
+
+def _conv(op: Op, extent: Extent) -> Work:
+    work: Work = {"multiply_add": extent(union(op)), "start": extent(op.axes)}
+    if len(op.weights) > 1:
+        work["add"] = work["start"]
+    return work
+
+
+def _conv_layout(op: Op, axes: Axes) -> tuple[str, ...]:
+    """Channels, one input channel a group, kernel: as nn.Conv1d keeps a depthwise kernel."""
+    if axes != op.weights[0].axes:
+        return flat(op, axes)
+    channels = [a for a in axes if a in op.axes]
+    return (dimension(channels), "1", *(a for a in axes if a not in channels))
+
+
+def _conv_state(op: Op, extent: Extent) -> Size:
+    """As many columns as the kernel has."""
+    return extent(("b", *op.weights[0].axes))
+
+
+register(
+    Kind(
+        "scan",
+        "a state of fixed size, updated and read by each token in turn",
+        _check_scan,
+        _scan,
+        state=_scan_state,
+        lasting=True,
+        kept="state",
+        contracts=True,
+        attrs=("state", "reads", "rule"),
+    ),
+    Kind(
+        "conv",
+        "each channel with its own kernel over the last few tokens",
+        _check_conv,
+        _conv,
+        state=_conv_state,
+        layout=_conv_layout,
+        lasting=True,
+        contracts=True,
+    ),
+)
