@@ -1,8 +1,32 @@
 """What an op means: one record a kind, a column a reading. A new kind edits one file of this folder."""
 
 from assay.kinds import contract, layout, pointwise, reduce, scan, state
-from assay.kinds.base import KINDS, SORTS, Extent, Kind, Stepped, Visible, Work, check, kind_of, register
+from assay.kinds.base import (
+    KINDS,
+    SORTS,
+    Extent,
+    Kind,
+    Stepped,
+    Visible,
+    VisibleStepped,
+    Work,
+    check,
+    kind_of,
+    register,
+)
 
-__all__ = ["KINDS", "SORTS", "Extent", "Kind", "Stepped", "Visible", "Work", "check", "kind_of", "register"]
+__all__ = [
+    "KINDS",
+    "SORTS",
+    "Extent",
+    "Kind",
+    "Stepped",
+    "Visible",
+    "VisibleStepped",
+    "Work",
+    "check",
+    "kind_of",
+    "register",
+]
 
 _REGISTERED = (contract, layout, pointwise, reduce, scan, state)  # importing them registers their kinds

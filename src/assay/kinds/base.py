@@ -57,11 +57,17 @@ class Extent:
 
 @dataclass(frozen=True, slots=True)
 class Keys:
-    """What is known of an axis of keys: the axis of its queries, and pairs counted in two ways."""
+    """What is known of an axis of keys: the axis of its queries, and pairs counted in two ways.
+
+    `visible` is a polynomial in how many tokens there are, another one from each of `breaks` tokens on and from
+    each multiple of `period`.
+    """
 
     queries: str
     visible: Size  # pairs that the mask lets through, for all queries of this pass
     stepped: Size  # keys at hand summed over as many one-token passes as there are queries
+    breaks: tuple[Size, ...] = ()
+    period: Size | None = None
 
 
 class Visible(Extent):
@@ -88,9 +94,23 @@ class Stepped(Extent):
             keys = self.keys.get(axis)
             if keys is not None:
                 rest = [a for a in axes if a not in (axis, keys.queries)]
-                return keys.stepped * super().__call__(rest)
+                if any(a in self.keys for a in rest):
+                    raise KindError(f"[{' '.join(axes)}] spans two axes of keys; no sum over passes is known for it")
+                return self.pairs(keys, keys.queries in axes) * super().__call__(rest)
         rest = [a for a in axes if a not in ("n", "t")]
         return self.sizes["n"] * super().__call__(rest)
+
+    def pairs(self, keys: Keys, queried: bool) -> Size:
+        """Keys at hand of all passes together; `queried` where each stands beside the pass's query."""
+        return keys.stepped
+
+
+class VisibleStepped(Stepped):
+    """The same sum over only the (query, key) pairs that the mask lets through."""
+
+    def pairs(self, keys: Keys, queried: bool) -> Size:
+        """What the queries see of the keys at hand; all of them where no query is at hand."""
+        return keys.visible if queried else keys.stepped
 
 
 def union(op: Op) -> Axes:

@@ -45,12 +45,16 @@ def _bind_append(op: Op, extent: Extent) -> None:
         extent.sizes[keys] = n + past
         pairs = causal_pairs(n, past)
         top = op.attr("top")  # each query attends to its best few of those it sees
-        extent.keys[keys] = Keys(queries, pairs if top is None else window_pairs(n, past, extent.value(top)), pairs)
+        if top is None:
+            extent.keys[keys] = Keys(queries, pairs, pairs)
+        else:
+            k = extent.value(top)
+            extent.keys[keys] = Keys(queries, window_pairs(n, past, k), pairs, (k,))
         return
     extent.sizes[keys] = n + minimum(past, window - 1)
     stepped = window_pairs(n, past, window)
     visible = stepped if chunk is None else chunk_pairs(n, past, chunk)
-    extent.keys[keys] = Keys(queries, visible, stepped)
+    extent.keys[keys] = Keys(queries, visible, stepped, (window,), chunk)
 
 
 def _limits(op: Op, extent: Extent) -> tuple[Size | None, Size | None]:

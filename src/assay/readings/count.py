@@ -261,9 +261,9 @@ def bind(block: Block, sizes: Mapping[str, Size]) -> Extent:
     return extent
 
 
-def flops(block: Block, extent: Extent, prices: Convention) -> Flops:
-    """FLOPs of the block's ops, dense and visible."""
-    seen = Visible(extent.sizes).shared_with(extent)
+def flops(block: Block, extent: Extent, prices: Convention, seen: Extent | None = None) -> Flops:
+    """FLOPs of the block's ops, dense over `extent` and visible over `seen`, the same pass by default."""
+    seen = Visible(extent.sizes).shared_with(extent) if seen is None else seen
     by_part: dict[str, Size] = {}
     scores: Size = 0
     hidden: Size = 0  # what the mask hides
