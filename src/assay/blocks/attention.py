@@ -4,7 +4,7 @@ g key/value heads serve r query heads each (Vaswani et al. 2017; Shazeer 2019; A
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from assay.blocks.ends import Norm
@@ -48,13 +48,22 @@ class Attention:
     chunk: int | None = None
     scale: float | None = None  # of the scores; 1 / sqrt(head width) where None
     softcap: float | None = None
+    norm_late: bool = False  # queries and keys are normed after their rotation
+    temper: tuple[float, float] | None = None  # (floor, scale): queries grow with the logarithm of their position
+    value_scale: float | None = None
     clip: float | None = None  # of q, k and v
     sinks: bool = False
     gate: Literal["element", "head"] | None = None
-    rows: str = "d"  # axis of the input: a decoder's width
+    gate_bias: bool = False  # one a head
+    gate_activation: str = "sigmoid"
+    sees: Literal["past", "all"] = "past"  # causal with a cache, or every token of the same pass
+    reach: int | None = None  # where all are seen: how far a token sees to either side
+    relative: int | None = None  # buckets of a learned bias of the distance, one a head (T5)
+    relative_here: bool = True  # this layer holds the table, and does not only use it
 
     part = "attention"
     tag = "a"
+    own = ""  # what the names of its weights begin with
 
     def sizes(self) -> dict[str, int | None]:
         """Axis sizes."""
@@ -68,6 +77,8 @@ class Attention:
             "w": self.window,
             "chunk": self.chunk,
             "rot": rope.width if isinstance(rope, Rope) else None,
+            "reach": self.reach,
+            "u": self.relative,
         }
 
     def ops(self, x: str, y: str) -> list[Op]:
@@ -76,29 +87,65 @@ class Attention:
 
     def project(self, x: str) -> list[Op]:
         """Queries, keys and values."""
-        made = []
-        for name, axes in (("q", "g r k"), ("k", "g k"), ("v", "g v")):
-            bias = f", B{name}[{axes}]" if name in self.bias else ""
-            made += ops("attention", f"{name} = linear({x}[b n d], W{name}[d {axes}]{bias}) -> [b n {axes}]")
-        if self.clip is not None:
-            for name, axes in (("q", "g r k"), ("k", "g k"), ("v", "g v")):
-                made += ops("attention", f"{name} = clip({name}[b n {axes}]) -> [b n {axes}]", limit=self.clip)
+        made = self.projected("q", f"{x}[b n d]", "b n", "g r k")
+        made += self.projected("k", f"{x}[b n d]", "b n", "g k")
+        made += self.projected("v", f"{x}[b n d]", "b n", "g v")
+        if self.value_scale is not None:
+            made += ops("attention", "v = scale(v[b n g v]) -> [b n g v]", by=self.value_scale)
         return made
 
+    def projected(self, name: str, source: str, tokens: str, axes: str) -> list[Op]:
+        """One of q, k, v from a source of width d."""
+        bias = f", {self.own}B{name}[{axes}]" if name in self.bias else ""
+        weight = f"{self.own}W{name}[d {axes}]"
+        return ops("attention", f"{name} = linear({source}, {weight}{bias}) -> [{tokens} {axes}]")
+
     def place(self) -> list[Op]:
-        """Norms of queries and keys, then their positions."""
-        made = []
+        """Norms of queries and keys, limits, positions."""
+        if self.norm_late:
+            made = [*self.limit(), *self.turn(), *self.norms()]
+        else:
+            made = [*self.norms(), *self.limit(), *self.turn()]
+        if self.temper is not None:
+            floor, by = self.temper
+            made += ops("attention", "q = temper(q[b n g r k]) -> [b n g r k]", floor=floor, by=by)
+        return made
+
+    def norms(self) -> list[Op]:
+        """Norms of queries and keys."""
+        made: list[Op] = []
+        if self.qk_norm is None:
+            return made
         for name, axes in (("q", "g r k"), ("k", "g k")):
-            if self.qk_norm is not None:
-                over = axes if self.qk_norm_over == "full" else "k"
-                shared = axes.removesuffix("k") if self.qk_norm_over == "heads" else ""
-                made += self.qk_norm.ops(name, name, f"{name}n", f"b n {axes}", over, shared)
-            if isinstance(self.positions, Rope):
-                made += self.positions.ops(name, f"b n {axes}")
+            over = axes if self.qk_norm_over == "full" else "k"
+            shared = axes.removesuffix("k") if self.qk_norm_over == "heads" else ""
+            made += self.qk_norm.ops(name, name, f"{name}n", f"b n {axes}", over, shared)
+        return made
+
+    def turn(self) -> list[Op]:
+        """Queries and keys rotated to their positions."""
+        if not isinstance(self.positions, Rope):
+            return []
+        return [*self.positions.ops("q", "b n g r k"), *self.positions.ops("k", "b n g k")]
+
+    def limit(self) -> list[Op]:
+        """Queries, keys and values no further from zero than the limit."""
+        made: list[Op] = []
+        if self.clip is None:
+            return made
+        for name, axes in (("q", "g r k"), ("k", "g k"), ("v", "g v")):
+            made += ops("attention", f"{name} = clip({name}[b n {axes}]) -> [b n {axes}]", limit=self.clip)
         return made
 
     def remember(self) -> list[Op]:
         """Keys and values behind those of earlier passes."""
+        if self.sees == "all":
+            near = ", reach=reach" if self.reach is not None else ""
+            return ops(
+                "attention",
+                f"k = keys(k[b n g k]{near}) -> [b c g k]",
+                f"v = keys(v[b n g v]{near}) -> [b c g v]",
+            )
         limit = ", window=w" if self.window is not None else ", chunk=chunk" if self.chunk is not None else ""
         return ops(
             "attention",
@@ -113,6 +160,10 @@ class Attention:
         made += ops(part, f"s = scale(s{axes}) -> {axes}", by=self.scale)
         if self.softcap is not None:
             made += ops(part, f"s = softcap(s{axes}) -> {axes}", cap=self.softcap)
+        if self.relative is not None:
+            if self.relative_here:
+                made += ops("embedding", "rel = gather(at[n c], Rel[u g r]) -> [n c g r]")
+            made += ops(part, f"s = add(s{axes}, rel[n c g r]) -> {axes}")
         made += ops(part, f"s = {'alibi' if self.positions == 'alibi' else 'mask'}(s{axes}) -> {axes}")
         made += ops(part, f"p = softmax(s{axes}{', Sinks[g r]' if self.sinks else ''}) -> {axes}")
         return made + ops(part, f"o = contract(p{axes}, v[b c g v]) -> [b n g r v]")
@@ -122,11 +173,47 @@ class Attention:
         made: list[Op] = []
         if self.gate is not None:
             axes = "g r v" if self.gate == "element" else "g r"
+            bias = ", Bz[g r]" if self.gate_bias else ""
             made += ops(
                 "attention",
-                f"z = linear({x}[b n d], Wz[d {axes}]) -> [b n {axes}]",
-                f"z = sigmoid(z[b n {axes}]) -> [b n {axes}]",
+                f"z = linear({x}[b n d], Wz[d {axes}]{bias}) -> [b n {axes}]",
+                f"z = {self.gate_activation}(z[b n {axes}]) -> [b n {axes}]",
                 f"o = mul(o[b n g r v], z[b n {axes}]) -> [b n g r v]",
             )
-        bias = ", Bo[d]" if "o" in self.bias else ""
-        return made + ops("attention", f"{y} = linear(o[b n g r v], Wo[g r v d]{bias}) -> [b n d]")
+        bias = f", {self.own}Bo[d]" if "o" in self.bias else ""
+        return made + ops("attention", f"{y} = linear(o[b n g r v], {self.own}Wo[g r v d]{bias}) -> [b n d]")
+
+
+@dataclass(frozen=True)
+class CrossAttention(Attention):
+    """Queries of the target, keys and values of the source's memory, made once and kept (Vaswani et al. 2017, 3.2.3)."""
+
+    tag = "c"
+    own = "cross."
+
+    def project(self, x: str) -> list[Op]:
+        """Queries from the target, keys and values from `memory[b m d]`."""
+        made = self.projected("q", f"{x}[b n d]", "b n", "g r k")
+        made += self.projected("k", "memory[b m d]", "b m", "g k")
+        return made + self.projected("v", "memory[b m d]", "b m", "g v")
+
+    def place(self) -> list[Op]:
+        """No positions: the target's and the source's have nothing to do with each other."""
+        return []
+
+    def remember(self) -> list[Op]:
+        """Keys and values of the source, which later passes read and do not make."""
+        return ops("attention", "k = hold(k[b m g k]) -> [b M g k]", "v = hold(v[b m g v]) -> [b M g v]")
+
+    def attend(self) -> list[Op]:
+        """As within a sequence, over the source's positions."""
+        return [over_source(op) for op in super().attend()]
+
+
+def over_source(op: Op) -> Op:
+    """The same op with the source's positions M where it had the keys c."""
+
+    def axes(named: tuple[str, ...]) -> tuple[str, ...]:
+        return tuple("M" if axis == "c" else axis for axis in named)
+
+    return replace(op, inputs=tuple(replace(t, axes=axes(t.axes)) for t in op.inputs), axes=axes(op.axes))

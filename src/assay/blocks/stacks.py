@@ -7,12 +7,14 @@ stream. Pre-norm, post-norm, sandwich and parallel arrangements are other lists 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Protocol
 
 from assay.blocks.ends import Embedding, Head, Norm
+from assay.blocks.latent import Latent
 from assay.errors import SizeError
+from assay.size import Size
 from assay.spec import Block, Op, Segment, Weight, ops
 
 
@@ -38,6 +40,10 @@ class Branch:
     before: Norm | None = None
     after: Norm | None = None
 
+    def absorbed(self) -> Branch:
+        """The same branch with latent attention run the other way."""
+        return replace(self, body=self.body.absorbed()) if isinstance(self.body, Latent) else self
+
 
 @dataclass(frozen=True)
 class Step:
@@ -47,6 +53,12 @@ class Step:
     before: Norm | None = None
     after: Norm | None = None
     scale: float | None = None  # of the branches, where a residual multiplier is set
+
+    def absorbed(self) -> Step:
+        """The same step with its latent attention run the other way."""
+        if not any(isinstance(branch.body, Latent) for branch in self.branches):
+            return self
+        return replace(self, branches=tuple(branch.absorbed() for branch in self.branches))
 
     def ops(self, index: int) -> list[Op]:
         """`x[b n d]` from `x[b n d]`."""
@@ -80,6 +92,11 @@ class Layer:
     def ops(self) -> list[Op]:
         """`x[b n d]` from `x[b n d]`."""
         return [op for index, step in enumerate(self.steps) for op in step.ops(index)]
+
+    def absorbed(self) -> Layer | None:
+        """The same layer with its latent attention run the other way, where it has one."""
+        steps = tuple(step.absorbed() for step in self.steps)
+        return None if steps == self.steps else replace(self, steps=steps)
 
     def sizes(self) -> dict[str, int | None]:
         """Axis sizes of all branches together."""
@@ -150,7 +167,10 @@ def stored(weight: str, names: Mapping[str, str], prefix: str = "") -> Weight:
 
 
 def _beside(weight: str) -> str:
-    """The weight whose name a bias follows: Bq after Wq, Ba after Ga, Wd_bias after Wd."""
+    """The weight whose name a bias follows: Bq after Wq, Ba after Ga, Wd_bias after Wd, cross.Bq after cross.Wq."""
+    own, dot, name = weight.rpartition(".")
+    if dot:
+        return f"{own}.{_beside(name)}"
     if weight.endswith("_bias"):
         return weight.removesuffix("_bias")
     return {"q": "Wq", "k": "Wk", "v": "Wv", "o": "Wo", "r": "Wr", "out": "Wout"}.get(weight[1:], "G" + weight[1:])
@@ -163,7 +183,13 @@ def parse_stored(text: str) -> Weight:
     return Weight(path.strip(), layout.removesuffix("]") or None, text.startswith("~"))
 
 
-def layer_segments(layers: Sequence[Layer], width: int, names: Mapping[str, str]) -> list[Segment]:
+def layer_segments(
+    layers: Sequence[Layer],
+    width: int,
+    names: Mapping[str, str],
+    axes: Mapping[str, Size | str] | None = None,
+    prefix: str = "layers.{i}.",
+) -> list[Segment]:
     """Each distinct layer once, with the indices of the layers like it, in order of first occurrence."""
     where: dict[int, list[int]] = {}
     for index, layer in enumerate(layers):
@@ -171,9 +197,20 @@ def layer_segments(layers: Sequence[Layer], width: int, names: Mapping[str, str]
     merged: dict[Layer, list[int]] = {}
     for indices in where.values():
         merged.setdefault(layers[indices[0]], []).extend(indices)
-    made = []
-    for layer, indices in merged.items():
-        name = layer.kind or "layer"
-        sizes = {**layer.sizes(), "d": width}
-        made.append(Segment(name, make_block(name, layer.ops(), sizes, names, "layers.{i}."), tuple(sorted(indices))))
-    return made
+    return [layer_segment(layer, sorted(at), width, names, axes or {}, prefix) for layer, at in merged.items()]
+
+
+def layer_segment(
+    layer: Layer, at: Sequence[int], width: int, names: Mapping[str, str], axes: Mapping[str, Size | str], prefix: str
+) -> Segment:
+    """One distinct layer and where it stands."""
+    name = layer.kind or "layer"
+    sizes = {**layer.sizes(), "d": width}
+    other = layer.absorbed()
+    return Segment(
+        name,
+        make_block(name, layer.ops(), sizes, names, prefix),
+        tuple(at),
+        axes,
+        None if other is None else make_block(name, other.ops(), sizes, names, prefix),
+    )
