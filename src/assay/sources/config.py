@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Collection, Mapping
 from typing import Any, NoReturn
 
@@ -31,11 +32,13 @@ class Config:
         self.where = where
         self.prefix = prefix
         self.used: set[str] = set()
+        self.written: dict[str, str] = {}  # the key that a renamed one has in the file
 
     def fail(self, key: str, allowed: str) -> NoReturn:
         """Raise SourceError for the value of a key."""
         if key in self.data:
-            raise SourceError(f"{self.where}: {self.prefix}{key} is {_short(self.data[key])}; it must be {allowed}")
+            name = self.prefix + self.written.get(key, key)
+            raise SourceError(f"{self.where}: {name} is {_short(self.data[key])}; it must be {allowed}")
         raise SourceError(f"{self.where}: {self.prefix}{key} is missing; it must be {allowed}")
 
     def has(self, key: str) -> bool:
@@ -62,13 +65,13 @@ class Config:
         )
         if value > most:
             self.fail(key, f"an integer of at most {most}")
-        return Read(value, self.prefix + key)
+        return Read(value, self.path(key))
 
     def maybe(self, key: str, default: int | None = None, *, least: int = 1) -> Read | None:
         """An integer or null; absent is `default`."""
         self.used.add(key)
         if key not in self.data and default is not None:
-            return Read(default, self.prefix + key)
+            return Read(default, self.path(key))
         return self.size(key, least=least) if self.has(key) else None
 
     def flag(self, key: str, default: bool) -> bool:
@@ -79,6 +82,16 @@ class Config:
         """A number, or null; absent is `default`."""
         value = self._get(key, default, "a number", lambda v: v is None or _is_number(v))
         return None if value is None else float(value)
+
+    def positive(self, key: str, default: float) -> float:
+        """A finite number above zero; absent is `default`."""
+        return float(self._get(key, default, "a number above 0", lambda v: _is_number(v) and 0 < v < math.inf))
+
+    def inert(self, key: str, *values: Any) -> None:
+        """A key that changes nothing while it is null or one of `values`, and is not modelled beyond."""
+        if self.has(key) and not any(self.data[key] == v and type(self.data[key]) is type(v) for v in values):
+            listed = ", ".join(_short(v) for v in values)
+            self.fail(key, f"{listed} or null for this model_type" if listed else "null for this model_type")
 
     def word(self, key: str, default: str | None, allowed: Collection[str] = ()) -> str:
         """A string, one of `allowed` where that is given; absent is `default`."""
@@ -95,7 +108,7 @@ class Config:
         wanted = f"a list of {allowed}" if length is None else f"a list of {length} items, each {allowed}"
         value = self._get(key, _REQUIRED, wanted, lambda v: isinstance(v, list) and all(map(fits, v)))
         if length is not None and len(value) != length:
-            raise SourceError(f"{self.where}: {self.prefix}{key} has {len(value)} items; it must be {wanted}")
+            raise SourceError(f"{self.where}: {self.path(key)} has {len(value)} items; it must be {wanted}")
         return list(value)
 
     def table(self, key: str) -> dict[str, Any] | None:
@@ -112,9 +125,35 @@ class Config:
         """value / parts. Raises SourceError naming both keys where that leaves a rest."""
         if value % parts:
             raise SourceError(
-                f"{self.where}: {self.prefix}{key} is {int(value)}; it must be a multiple of {self.prefix}{by}, {int(parts)}"
+                f"{self.where}: {self.path(key)} is {int(value)}; it must be a multiple of {self.path(by)}, {int(parts)}"
             )
         return value // parts
+
+    def rename(self, **names: str) -> None:
+        """Read older keys under today's names: `rename(n_embd="hidden_size")`. Both may stand if they agree."""
+        for old, new in names.items():
+            value = self.data.get(old)
+            if old not in self.data:
+                continue
+            self.used.add(old)
+            if value is None:
+                continue
+            known = self.data.get(new)
+            if known is not None and known != value:
+                raise SourceError(
+                    f"{self.where}: {self.prefix}{old} is {_short(value)} and {self.prefix}{new} is {_short(known)}; "
+                    f"they name one thing and must agree"
+                )
+            if known is None:
+                self.data = {**self.data, new: value}
+                self.written[new] = old
+
+    def fixed(self, key: str, *allowed: Any) -> None:
+        """A key of which this reader models only some values; absent or null is one of them."""
+        self.used.add(key)
+        value = self.data.get(key)
+        if value is not None and not any(value == a and isinstance(value, bool) == isinstance(a, bool) for a in allowed):
+            self.fail(key, " or ".join(map(_short, allowed)))
 
     def skip(self, *keys: str) -> None:
         """Keys that change values and not sizes, or nothing that is counted."""

@@ -73,26 +73,46 @@ def activation(c: Config, key: str = "hidden_act", default: str | None = "silu")
 
 def rms(c: Config, default: float = 1e-6, key: str = "rms_norm_eps") -> Norm:
     """RMSNorm with the config's eps."""
-    return Norm(eps=c.number(key, default))
+    return Norm(eps=c.positive(key, default))
 
 
 def layernorm(c: Config, key: str = "layer_norm_epsilon", default: float = 1e-5) -> Norm:
     """LayerNorm with gain and bias and the config's eps."""
-    return Norm("layernorm", "gain+bias", c.number(key, default))
+    return Norm("layernorm", "gain+bias", c.positive(key, default))
 
 
-def rope(c: Config, head_width: int, theta: float = 10000.0, partial: float = 1.0) -> Rope:
-    """Rotary positions; `partial_rotary_factor` rotates only a part of each head."""
-    parameters = c.table("rope_parameters") or c.table("rope_scaling")
-    c.skip("rope_scaling", "rope_theta")
-    share = c.number("partial_rotary_factor", None)
-    if share is None:
-        share = (parameters or {}).get("partial_rotary_factor", partial)
-    if not isinstance(share, int | float) or not 0 < share <= 1:
-        c.fail("partial_rotary_factor", "a number above 0, at most 1")
-    base = c.number("rope_theta", None) or (parameters or {}).get("rope_theta", theta)
+def rope(
+    c: Config,
+    head_width: int,
+    theta: float = 10000.0,
+    partial: float = 1.0,
+    kind: str = "",
+    *,
+    theta_key: str = "rope_theta",
+    style: str | None = None,
+) -> Rope:
+    """Rotary positions; `partial_rotary_factor` rotates only a part of each head.
+
+    `kind` is a name of `layer_types` where the parameters may be listed for each; an old flat `rope_scaling`
+    then speaks of the full layers.
+    """
+    flat, parameters = c.table("rope_scaling") or {}, c.table("rope_parameters") or {}
+    nested = next((table for table in (flat, parameters) if kind in table), None)
+    if nested is not None:
+        flat, parameters = {}, nested[kind] or {}
+        if not isinstance(parameters, dict):
+            c.fail("rope_parameters", f"an object or null under {kind}")
+    found = {**parameters, **(flat if kind in ("", "full_attention") else {})}
+    base = c.positive(theta_key, theta) if c.has(theta_key) else theta
+    share = c.positive("partial_rotary_factor", partial) if c.has("partial_rotary_factor") else partial
+    inner = Config(found, c.where, f"{c.prefix}rope_parameters.")
+    inner.word("rope_type", inner.word("type", "default"))
+    base = inner.positive("rope_theta", base)
+    share = inner.positive("partial_rotary_factor", share)
     width = int(head_width * share)
-    return Rope(None if width == head_width else width, base, _frozen(parameters))
+    if share > 1 or width < 1:
+        (inner if "partial_rotary_factor" in found else c).fail("partial_rotary_factor", "a number above 0, at most 1")
+    return Rope(None if width == head_width else width, base, _frozen(found or None), style)
 
 
 def _frozen(value: Any) -> Any:
@@ -186,13 +206,14 @@ def stack(
     vocab: int | None = None,
     tied: bool = False,
     trained: int | None = None,
+    embedding_scale: float | None = None,
     **head: Any,
 ) -> Decoder:
     """Embedding, layers, final norm and head under today's keys; `tied` and `vocab` are the config class's defaults."""
     rows = c.size("vocab_size", vocab)
     shared = c.flag("tie_word_embeddings", tied)
     return Decoder(
-        Embedding(rows, width),
+        Embedding(rows, width, scale=embedding_scale),
         layers,
         Head(rows, width, shared, norm=norm, **head),
         trained=c.maybe("max_position_embeddings", trained),
