@@ -43,16 +43,23 @@ def their_ledger(model: Any) -> Ledger:
     return ledger
 
 
+def spelled(path: str, copies: int) -> list[str]:
+    """A path that stands for a tensor of each head or expert, as the names of all of them."""
+    pattern = r"\{(?!i\})[^{}]+\}"
+    return [re.sub(pattern, str(j), path) for j in range(copies)] if re.search(pattern, path) else [path]
+
+
 def our_ledger(model: Model) -> Ledger:
     """The same of our description."""
     ledger: Ledger = {}
     for entry in tensors(model):
         if entry.buffer:
             continue
-        key = collapse(entry.path)
-        while key in ledger and ledger[key][0] != entry.shape:
-            key += "'"
-        ledger[key] = (entry.shape, ledger.get(key, (entry.shape, 0))[1] + entry.times)
+        paths = spelled(entry.path, entry.times // max(1, len(entry.layers)))
+        for key in map(collapse, paths):
+            while key in ledger and ledger[key][0] != entry.shape:
+                key += "'"
+            ledger[key] = (entry.shape, ledger.get(key, (entry.shape, 0))[1] + entry.times // len(paths))
     return ledger
 
 

@@ -95,9 +95,11 @@ class Op:
 class Weight:
     """A stored tensor behind a weight of the notation.
 
-    `path` is its name in the public implementation, `{i}` the layer: two weights with one path are one tensor.
+    `path` is its name in the public implementation, `{i}` the layer: two weights with one path are one tensor;
+    `{g r}` stands for an index of these axes: one tensor for each, which lacks them.
     `layout` is its stored shape as axes, `(h k)` a product, `+` before the dimension along which several weights
-    of one path lie behind each other, a number a literal size; None for the layout that the kind implies.
+    of one path lie behind each other, `(g + r k)` where they do so for each g, a number a literal size; None for
+    the layout that the kind implies.
     """
 
     path: str

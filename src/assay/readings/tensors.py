@@ -14,12 +14,13 @@ from assay.spec import Model, Op, Segment, Tensor
 # the axes of a setting: any value will do, weights do not depend on it
 _ANY = {"b": 1, "n": 1, "t": 1, "past": 0}
 
+_EACH = re.compile(r"\{(?!i\})([^{}]+)\}")  # axes in a path: one tensor for each index of them
 _DIMENSION = re.compile(r"\+?\([^()]*\)|\+?\S+")
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A stored tensor: `path` with `{i}` for the layer, its shape, which weights of the notation lie in it,
+    """A stored tensor: `path` with `{i}` for the layer (`{g r}` for each index of these axes), its shape, which weights of the notation lie in it,
     how often it occurs, the layers, and the part of the model it belongs to.
     """
 
@@ -70,12 +71,13 @@ def _add(found: dict[str, Entry], segment: Segment, op: Op, weight: Tensor, exte
     else:
         weights = (weight.name,)
     layered = "{i}" in where.path
+    each = _extent_of(" ".join(_EACH.findall(where.path)), extent)
     found[where.path] = Entry(
         where.path,
         shape,
         dims,
         weights,
-        segment.times if layered else 1,
+        (segment.times if layered else 1) * each,
         segment.layers if layered else (),
         known.part if known is not None else op.part.partition(".")[0],
         where.buffer,
@@ -84,7 +86,7 @@ def _add(found: dict[str, Entry], segment: Segment, op: Op, weight: Tensor, exte
 
 def _behind(known: Entry, dims: tuple[str, ...], shape: tuple[Size, ...]) -> tuple[Size, ...]:
     """The shape of two weights of one path, the second behind the first along the dimension marked +."""
-    marked = [i for i, dim in enumerate(dims) if dim.startswith("+")]
+    marked = [i for i, dim in enumerate(dims) if "+" in dim]
     if len(marked) != 1 or len(shape) != len(known.shape):
         raise NotationError(
             f"{known.path} holds several weights; mark with + the dimension they lie behind each other in"
@@ -100,5 +102,5 @@ def dimensions(op: Op, weight: Tensor, layout: str | None) -> tuple[str, ...]:
 
 
 def _extent_of(dim: str, extent: Extent) -> Size:
-    names = dim.removeprefix("+").strip("()").split()
+    names = dim.replace("+", " ").strip(" ()").split()
     return product(int(name) if name.isdigit() else extent.sizes[name] for name in names)

@@ -34,12 +34,15 @@ class Config:
         self.used: set[str] = set()
         self.written: dict[str, str] = {}  # the key that a renamed one has in the file
 
+    def path(self, key: str) -> str:
+        """A key as the file has it, below the tables that hold it."""
+        return self.prefix + self.written.get(key, key)
+
     def fail(self, key: str, allowed: str) -> NoReturn:
         """Raise SourceError for the value of a key."""
         if key in self.data:
-            name = self.prefix + self.written.get(key, key)
-            raise SourceError(f"{self.where}: {name} is {_short(self.data[key])}; it must be {allowed}")
-        raise SourceError(f"{self.where}: {self.prefix}{key} is missing; it must be {allowed}")
+            raise SourceError(f"{self.where}: {self.path(key)} is {_short(self.data[key])}; it must be {allowed}")
+        raise SourceError(f"{self.where}: {self.path(key)} is missing; it must be {allowed}")
 
     def has(self, key: str) -> bool:
         """True where the key holds something other than null."""
@@ -147,13 +150,6 @@ class Config:
             if known is None:
                 self.data = {**self.data, new: value}
                 self.written[new] = old
-
-    def fixed(self, key: str, *allowed: Any) -> None:
-        """A key of which this reader models only some values; absent or null is one of them."""
-        self.used.add(key)
-        value = self.data.get(key)
-        if value is not None and not any(value == a and isinstance(value, bool) == isinstance(a, bool) for a in allowed):
-            self.fail(key, " or ".join(map(_short, allowed)))
 
     def skip(self, *keys: str) -> None:
         """Keys that change values and not sizes, or nothing that is counted."""
