@@ -26,12 +26,12 @@ def feed_forward(
     return made + ops(part, f"{y} = linear(u{axes}, {down}[{width} d]{shift}) -> [b n d]")
 
 
-def activate(part: str, gate: str, up: str, axes: str, activation: str) -> list[Op]:
+def activate(part: str, gate: str, up: str, axes: str, activation: str, **constants: float) -> list[Op]:
     """`up` = activation(gate) * up, or activation(up) where there is no gate."""
     if not gate:
         return ops(part, f"{up} = {activation}({up}{axes}) -> {axes}")
     if activation in FUSED:
-        return ops(part, f"{up} = {activation}({gate}{axes}, {up}{axes}) -> {axes}")
+        return ops(part, f"{up} = {activation}({gate}{axes}, {up}{axes}) -> {axes}", **constants)
     return ops(
         part, f"{gate} = {activation}({gate}{axes}) -> {axes}", f"{up} = mul({gate}{axes}, {up}{axes}) -> {axes}"
     )

@@ -15,18 +15,28 @@ from assay.spec import Op, ops
 class Router:
     """How experts are chosen and weighed."""
 
-    scores: Literal["softmax", "sigmoid", "softmax-of-chosen", "sigmoid-of-chosen"] = "softmax"
+    scores: Literal["softmax", "sigmoid", "softmax-of-chosen", "sigmoid-of-chosen", "near-softmax"] = "softmax"
     bias: bool = False
     correction: bool = False  # a vector added for the choice alone, trained without gradient
     normalize: bool = False  # the chosen weights sum to one
     scale: float | None = None
     groups: int | None = None  # experts are chosen from the best groups only
     keep_groups: int | None = None
+    softcap: float | None = None
+    jitter: float | None = None  # of near-softmax: how far from the best an expert may be
 
     def ops(self, x: str) -> list[Op]:
         """Indices `i[b n a]` and weights `w[b n a]`."""
         part = "router"
         made = ops(part, f"l = linear({x}[b n d], Wr[d e]{', Br[e]' if self.bias else ''}) -> [b n e]")
+        if self.softcap is not None:
+            made += ops(part, "l = softcap(l[b n e]) -> [b n e]", cap=self.softcap)
+        if self.scores == "near-softmax":  # SparseMixer, Liu et al. 2023
+            return made + ops(
+                part,
+                "i = topk(l[b n e]) -> [b n a]",
+                f"w = near_softmax(l[b n e], i[b n a], jitter={self.jitter or 0.0!r}) -> [b n a]",
+            )
         late = self.scores.endswith("-of-chosen")
         score = self.scores.removesuffix("-of-chosen")
         if not late:
@@ -56,9 +66,15 @@ class Moe:
     router: Router = Router()
     gated: bool = True
     activation: str = "silu"
-    bias: str = ""
+    bias: str = ""  # which of g(ate), u(p), d(own) of the routed experts have one
+    constants: tuple[tuple[str, float], ...] = ()  # of the activation
+    weigh: Literal["output", "input"] = "output"  # what the router's weights multiply
     shared: int | None = None  # the shared experts' widths together
     shared_gate: bool = False  # a sigmoid of the token scales the shared output
+    shared_bias: str = ""
+    shared_activation: str | None = None  # the routed experts' by default
+    scale: float | None = None  # of the sum of routed and shared experts
+    output_bias: bool = False  # one vector for all experts
 
     part = "experts"
     tag = "m"
@@ -69,7 +85,12 @@ class Moe:
 
     def ops(self, x: str, y: str) -> list[Op]:
         """`y[b n d]` from `x[b n d]`."""
-        return [*self.router.ops(x), *self.routed(x, y), *self.common(x, y)]
+        made = [*self.router.ops(x), *self.routed(x, y), *self.common(x, y)]
+        if self.scale is not None:
+            made += ops("experts", f"{y} = scale({y}[b n d]) -> [b n d]", by=self.scale)
+        if self.output_bias:
+            made += ops("experts", f"{y} = add({y}[b n d], By[d]) -> [b n d]")
+        return made
 
     def routed(self, x: str, y: str) -> list[Op]:
         """The chosen experts' outputs, weighed and summed."""
@@ -78,19 +99,24 @@ class Moe:
         def shift(weight: str, letter: str, width: str) -> str:
             return f", {weight}_bias[e {width}]" if letter in self.bias else ""
 
-        made = []
+        made, source = [], f"{x}[b n d]"
+        if self.weigh == "input":
+            made, source = ops(part, f"m = mul({source}, w[b n a]) -> [b n a d]"), "m[b n a d]"
         if self.gated:
-            made += ops(part, f"z = select({x}[b n d], Eg[e d f]{shift('Eg', 'g', 'f')}, {index}) -> {axes}")
-        made += ops(part, f"u = select({x}[b n d], Eu[e d f]{shift('Eu', 'u', 'f')}, {index}) -> {axes}")
-        made += activate(part, "z" if self.gated else "", "u", axes, self.activation)
+            made += ops(part, f"z = select({source}, Eg[e d f]{shift('Eg', 'g', 'f')}, {index}) -> {axes}")
+        made += ops(part, f"u = select({source}, Eu[e d f]{shift('Eu', 'u', 'f')}, {index}) -> {axes}")
+        made += activate(part, "z" if self.gated else "", "u", axes, self.activation, **dict(self.constants))
         made += ops(part, f"u = select(u{axes}, Ed[e f d]{shift('Ed', 'd', 'd')}, {index}) -> [b n a d]")
+        if self.weigh == "input":
+            return made + ops(part, f"{y} = sum(u[b n a d]) -> [b n d]")
         return made + ops(part, f"{y} = combine(u[b n a d], w[b n a]) -> [b n d]")
 
     def common(self, x: str, y: str) -> list[Op]:
         """The experts that every token passes."""
         if self.shared is None:
             return []
-        made = feed_forward("experts", x, "o", "Sg Su Sd", "s", self.gated, self.activation, self.bias)
+        activation = self.shared_activation or self.activation
+        made = feed_forward("experts", x, "o", "Sg Su Sd", "s", self.gated, activation, self.shared_bias)
         if self.shared_gate:
             made += ops("router", f"z = linear({x}[b n d], Ws[d]) -> [b n]", "z = sigmoid(z[b n]) -> [b n]")
             made += ops("experts", "o = mul(o[b n d], z[b n]) -> [b n d]")

@@ -52,7 +52,9 @@ class Step:
     branches: tuple[Branch, ...]
     before: Norm | None = None
     after: Norm | None = None
-    scale: float | None = None  # of the branches, where a residual multiplier is set
+    scale: float | str | None = None  # of the branches, where a residual multiplier is set
+    keep: str | None = None  # of the residual stream, where it has a multiplier too
+    gain: bool = False  # a learned gain of the residual stream
 
     def absorbed(self) -> Step:
         """The same step with its latent attention run the other way."""
@@ -76,7 +78,9 @@ class Step:
             if branch.after is not None:
                 made += branch.after.ops(target, target, f"p{tag}")
             sums.append(f"{target}[b n d]")
-        made += ops("other", f"x = add(x[b n d], {', '.join(sums)}) -> [b n d]", scale=self.scale)
+        if self.gain:
+            made += ops("other", f"x = mul(x[b n d], R{index}[d]) -> [b n d]")
+        made += ops("other", f"x = add(x[b n d], {', '.join(sums)}) -> [b n d]", scale=self.scale, keep=self.keep)
         if self.after is not None:
             made += self.after.ops("x", "x", f"t{index}")
         return made

@@ -23,6 +23,9 @@ ACTIVATIONS: dict[str, dict[str, int]] = {
     "xielu": {"compare": 1, "multiply": 4, "add": 3, "exp": 1},  # Huang & Schlag 2025
 }
 
+# what some of them take besides
+CONSTANTS = {"swiglu_clamp": ("alpha", "limit")}
+
 
 def _per_element(work: dict[str, int]) -> Callable[[Op, Extent], Work]:
     def rule(op: Op, extent: Extent) -> Work:
@@ -35,8 +38,9 @@ def _per_element(work: dict[str, int]) -> Callable[[Op, Extent], Work]:
 def _sum(op: Op, extent: Extent) -> Work:
     elements = extent(op.axes)
     work: Work = {"add": (len(op.inputs) - 1) * elements}
-    if op.attr("scale") is not None:  # a residual multiplier scales the branch
-        work["multiply"] = elements
+    scaled = sum(op.attr(name) is not None for name in ("scale", "keep"))  # the branch, the residual stream
+    if scaled:
+        work["multiply"] = scaled * elements
     return work
 
 
@@ -60,7 +64,7 @@ def _rope(op: Op, extent: Extent) -> Work:
 _ROPE = ("width", "theta", "scaling", "style")
 
 register(
-    Kind("add", "sum of operands", _check_broadcast, _sum, attrs=("scale",)),
+    Kind("add", "sum of operands", _check_broadcast, _sum, attrs=("scale", "keep")),
     Kind("mul", "product of operands", _check_broadcast, _product),
     Kind("scale", "times a constant", same_axes, _per_element({"multiply": 1}), attrs=("by",)),
     Kind("mask", "plus a bias or mask", same_axes, _per_element({"add": 1})),
@@ -72,7 +76,17 @@ register(
         _per_element({"divide": 1, "function": 1, "multiply": 1}),
         attrs=("cap",),
     ),
+    Kind(
+        "temper",
+        "times 1 + by * log(1 + floor(position / floor)), Nakanishi 2025",
+        same_axes,
+        _per_element({"multiply": 1}),
+        attrs=("floor", "by"),
+    ),
     Kind("clip", "no further from zero than a limit", same_axes, _per_element({"compare": 2}), attrs=("limit",)),
     Kind("rope", "rotation of pairs by their position", same_axes, _rope, attrs=_ROPE),
-    *(Kind(name, f"{name} of each element", same_axes, _per_element(work)) for name, work in ACTIVATIONS.items()),
+    *(
+        Kind(name, f"{name} of each element", same_axes, _per_element(work), attrs=CONSTANTS.get(name, ()))
+        for name, work in ACTIVATIONS.items()
+    ),
 )

@@ -62,6 +62,15 @@ def _layernorm(op: Op, extent: Extent) -> Work:
     }
 
 
+def _check_sum(op: Op) -> None:
+    expect(op, len(op.inputs) == 1, "sum takes one tensor")
+    expect(op, set(op.axes) < set(op.inputs[0].axes), "sum drops at least one axis")
+
+
+def _sum(op: Op, extent: Extent) -> Work:
+    return {"add": extent(op.inputs[0].axes) - extent(op.axes)}
+
+
 def _normalize(op: Op, extent: Extent) -> Work:
     over = op.attr("over", op.axes[-1])
     elements = extent(op.axes)
@@ -79,6 +88,18 @@ def _topk(op: Op, extent: Extent) -> Work:
     return {"compare": extent(dict.fromkeys(op.inputs[0].axes + op.axes))}
 
 
+def _check_near(op: Op) -> None:
+    expect(op, len(op.inputs) == 2, "near_softmax takes scores and an index")
+    expect(op, set(op.axes) == set(op.inputs[1].axes), "near_softmax has the axes of the index")
+
+
+def _near(op: Op, extent: Extent) -> Work:
+    """Distances to the best, those beyond the limit left out, exponentials and their sum, anew for each choice."""
+    pairs = extent(dict.fromkeys(op.inputs[0].axes + op.axes))
+    rows = extent(op.axes)
+    return {"add": 2 * pairs - rows, "divide": 2 * pairs, "compare": 2 * pairs, "exp": pairs}
+
+
 _NORM = ("eps", "over", "unit_offset")
 
 register(
@@ -91,6 +112,14 @@ register(
         _layernorm,
         attrs=_NORM,
     ),
+    Kind("sum", "sum over the axes that the result lacks", _check_sum, _sum),
     Kind("normalize", "x over its sum", _check_reduce, _normalize, attrs=("over",)),
+    Kind(
+        "near_softmax",
+        "for each choice, its share of a softmax over the scores that are near it",
+        _check_near,
+        _near,
+        attrs=("jitter",),
+    ),
     Kind("topk", "indices of the largest", _check_topk, _topk, attrs=("groups", "keep_groups")),
 )
