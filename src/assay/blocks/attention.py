@@ -53,6 +53,7 @@ class Attention:
     value_scale: float | None = None
     clip: float | None = None  # of q, k and v
     sinks: bool = False
+    out_norm: Norm | None = None  # of all heads' outputs at once
     gate: Literal["element", "head"] | None = None
     gate_bias: bool = False  # one a head
     gate_activation: str = "sigmoid"
@@ -169,8 +170,10 @@ class Attention:
         return made + ops(part, f"o = contract(p{axes}, v[b c g v]) -> [b n g r v]")
 
     def emit(self, x: str, y: str) -> list[Op]:
-        """The gate of the heads' outputs, where there is one, and the output projection."""
+        """The norm and the gate of the heads' outputs, where there is one, and the output projection."""
         made: list[Op] = []
+        if self.out_norm is not None:
+            made += self.out_norm.ops("o", "o", "on", "b n g r v", "g r v")
         if self.gate is not None:
             axes = "g r v" if self.gate == "element" else "g r"
             bias = ", Bz[g r]" if self.gate_bias else ""

@@ -43,6 +43,7 @@ class Embedding:
     width: int
     narrow: int | None = None  # rows of another width than the model, projected up
     positions: int | None = None  # rows of the position table
+    sinusoid: bool = False  # positions as sines and cosines, which are no weights (Vaswani et al. 2017, 3.5)
     scale: float | None = None
     norm: Norm | None = None
 
@@ -62,6 +63,8 @@ class Embedding:
             made += ops(
                 "embedding", "p = gather(at[n], E_position[P d]) -> [n d]", "x = add(x[b n d], p[n d]) -> [b n d]"
             )
+        if self.sinusoid:
+            made += ops("embedding", "x = sinusoid(x[b n d]) -> [b n d]")
         if self.norm is not None:
             made += self.norm.ops("x", "x", "e")
         return made

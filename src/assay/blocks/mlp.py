@@ -4,13 +4,22 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from assay.blocks.ends import Norm
 from assay.spec import Op, ops
 
 FUSED = ("swiglu_clamp",)  # activations that take the gate and the other half at once
 
 
 def feed_forward(
-    part: str, x: str, y: str, names: str, width: str, gated: bool, activation: str, bias: str
+    part: str,
+    x: str,
+    y: str,
+    names: str,
+    width: str,
+    gated: bool,
+    activation: str,
+    bias: str,
+    inner: Norm | None = None,
 ) -> list[Op]:
     """`y[b n d]` from `x[b n d]` through weights named by the letters `names` for gate, up and down."""
     gate, up, down = names.split()
@@ -22,6 +31,8 @@ def feed_forward(
     axes = f"[b n {width}]"
     made = (into("z", gate, "g") if gated else []) + into("u", up, "u")
     made += activate(part, "z" if gated else "", "u", axes, activation)
+    if inner is not None:
+        made += inner.ops("u", "u", "i", f"b n {width}", width)
     shift = f", {down}_bias[d]" if "d" in bias else ""
     return made + ops(part, f"{y} = linear(u{axes}, {down}[{width} d]{shift}) -> [b n d]")
 
@@ -45,6 +56,7 @@ class Mlp:
     gated: bool = True
     activation: str = "silu"
     bias: str = ""  # which of g(ate), u(p), d(own) have one
+    inner: Norm | None = None  # of what the last matrix reads
 
     part = "mlp"
     tag = "m"
@@ -55,4 +67,4 @@ class Mlp:
 
     def ops(self, x: str, y: str) -> list[Op]:
         """`y[b n d]` from `x[b n d]`."""
-        return feed_forward("mlp", x, y, "Wg Wu Wd", "f", self.gated, self.activation, self.bias)
+        return feed_forward("mlp", x, y, "Wg Wu Wd", "f", self.gated, self.activation, self.bias, self.inner)

@@ -67,6 +67,7 @@ register(
     Kind("add", "sum of operands", _check_broadcast, _sum, attrs=("scale", "keep")),
     Kind("mul", "product of operands", _check_broadcast, _product),
     Kind("scale", "times a constant", same_axes, _per_element({"multiply": 1}), attrs=("by",)),
+    Kind("sinusoid", "plus sines and cosines of the position", same_axes, _per_element({"add": 1, "function": 1})),
     Kind("mask", "plus a bias or mask", same_axes, _per_element({"add": 1})),
     Kind("alibi", "plus a slope of the head times the distance", same_axes, _per_element({"multiply": 1, "add": 1})),
     Kind(

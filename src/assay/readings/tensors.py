@@ -20,7 +20,8 @@ _DIMENSION = re.compile(r"\+?\([^()]*\)|\+?\S+")
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A stored tensor: `path` with `{i}` for the layer (`{g r}` for each index of these axes), its shape, which weights of the notation lie in it,
+    """A stored tensor: `path` with `{i}` for the layer and `{g r}` for each index of these axes, its shape,
+    which weights of the notation lie in it,
     how often it occurs, the layers, and the part of the model it belongs to.
     """
 
