@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Mapping
 from typing import Any, NoReturn
 
 from assay.errors import SourceError
+from assay.sources.shown import short
 
 LARGEST = 10**12  # no width, depth or vocabulary is larger: a value beyond is a slip
 DEPTH = 100_000  # nor is a model deeper
@@ -41,7 +42,7 @@ class Config:
     def fail(self, key: str, allowed: str) -> NoReturn:
         """Raise SourceError for the value of a key."""
         if key in self.data:
-            raise SourceError(f"{self.where}: {self.path(key)} is {_short(self.data[key])}; it must be {allowed}")
+            raise SourceError(f"{self.where}: {self.path(key)} is {short(self.data[key])}; it must be {allowed}")
         raise SourceError(f"{self.where}: {self.path(key)} is missing; it must be {allowed}")
 
     def has(self, key: str) -> bool:
@@ -93,7 +94,7 @@ class Config:
     def inert(self, key: str, *values: Any) -> None:
         """A key that changes nothing while it is null or one of `values`, and is not modelled beyond."""
         if self.has(key) and not any(self.data[key] == v and type(self.data[key]) is type(v) for v in values):
-            listed = ", ".join(_short(v) for v in values)
+            listed = ", ".join(short(v) for v in values)
             self.fail(key, f"{listed} or null for this model_type" if listed else "null for this model_type")
 
     def word(self, key: str, default: str | None, allowed: Collection[str] = ()) -> str:
@@ -144,7 +145,7 @@ class Config:
             known = self.data.get(new)
             if known is not None and known != value:
                 raise SourceError(
-                    f"{self.where}: {self.prefix}{old} is {_short(value)} and {self.prefix}{new} is {_short(known)}; "
+                    f"{self.where}: {self.prefix}{old} is {short(value)} and {self.prefix}{new} is {short(known)}; "
                     f"they name one thing and must agree"
                 )
             if known is None:
@@ -172,11 +173,10 @@ def _is_int(value: object) -> bool:
 
 
 def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
+    """A finite number that a float can hold."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return False
+    return abs(value) < _LARGEST_FLOAT  # false for NaN, too
 
 
-def _short(value: object) -> str:
-    text = (
-        repr(value) if not isinstance(value, bool) and value is not None else str(value).lower().replace("none", "null")
-    )
-    return text if len(text) <= 60 else f"{text[:57]}..."
+_LARGEST_FLOAT = 1e308
