@@ -33,8 +33,8 @@ format: $(VENV)/.dev ## rewrite what a formatter can
 	@$(BIN)/ruff format .
 	@$(BIN)/ruff check --fix .
 
-bench: $(VENV)/.bench ## a table of medians and ratios, one run
-	@$(BIN)/python benchmarks/bench.py
+bench: $(VENV)/.bench $(VENV)/.peers ## a table of medians and ratios, one run
+	@$(BIN)/python benchmarks/bench.py $(ARGS)
 
 clean: ## forget the environment and every cache
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist
@@ -62,4 +62,13 @@ $(VENV)/.dev: pyproject.toml $(VENV)/.core
 
 $(VENV)/.bench: pyproject.toml $(VENV)/.core
 	@$(PIP) --editable ".[arrays]"
+	@touch $@
+
+# other calculators, in an environment of their own; what cannot be installed is left out
+$(VENV)/.peers: $(VENV)/.made
+	@$(PYTHON) -m venv $(VENV)/peers
+	@for peer in llm-flops kvfit hf-mem; do \
+		$(VENV)/peers/bin/python -m pip install -qq --disable-pip-version-check $$peer \
+			|| echo "$$peer cannot be installed here: left out" >&2; \
+	done
 	@touch $@
