@@ -55,6 +55,7 @@ class Step:
     scale: float | str | None = None  # of the branches, where a residual multiplier is set
     keep: str | None = None  # of the residual stream, where it has a multiplier too
     gain: bool = False  # a learned gain of the residual stream
+    onto_normed: bool = False  # the branches are added to what they read, not to what came before its norm (BLOOM)
 
     def absorbed(self) -> Step:
         """The same step with its latent attention run the other way."""
@@ -80,7 +81,8 @@ class Step:
             sums.append(f"{target}[b n d]")
         if self.gain:
             made += ops("other", f"x = mul(x[b n d], R{index}[d]) -> [b n d]")
-        made += ops("other", f"x = add(x[b n d], {', '.join(sums)}) -> [b n d]", scale=self.scale, keep=self.keep)
+        onto = x if self.onto_normed else "x"
+        made += ops("other", f"x = add({onto}[b n d], {', '.join(sums)}) -> [b n d]", scale=self.scale, keep=self.keep)
         if self.after is not None:
             made += self.after.ops("x", "x", f"t{index}")
         return made
