@@ -30,6 +30,7 @@ class Config:
 
     def __init__(self, data: Mapping[str, Any], where: str, prefix: str = "") -> None:
         self.data = data
+        self.given = tuple(data)
         self.where = where
         self.prefix = prefix
         self.used: set[str] = set()
@@ -152,13 +153,17 @@ class Config:
                 self.data = {**self.data, new: value}
                 self.written[new] = old
 
+    def absent(self, **defaults: Any) -> None:
+        """The config class's own values for keys that the file lacks."""
+        self.data = {**defaults, **self.data}
+
     def skip(self, *keys: str) -> None:
         """Keys that change values and not sizes, or nothing that is counted."""
         self.used.update(keys)
 
     def unread(self) -> list[str]:
         """The keys nobody asked for."""
-        return [key for key in self.data if key not in self.used]
+        return [key for key in self.given if key not in self.used]
 
 
 class _Required:

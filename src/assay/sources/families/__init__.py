@@ -8,6 +8,7 @@ __all__ = ["FAMILIES", "Family"]
 
 MODULES = (
     "gpt",
+    "latent",
     "llama",
 )
 
