@@ -31,6 +31,15 @@ HARMLESS = frozenset(
 )
 
 
+# keys of any config that change nothing while they have one of these values
+INERT: dict[str, tuple[Any, ...]] = {
+    "add_cross_attention": (False,),
+    "cross_attention_hidden_size": (),
+    "is_encoder_decoder": (False,),
+    "tie_encoder_decoder": (False,),
+}
+
+
 def read_config(data: Mapping[str, Any], where: str, name: str, allow: Collection[str] = ()) -> Model:
     """The model that a config describes. Raises SourceError naming file, key, value and what is allowed."""
     c = Config(data, where)
@@ -39,6 +48,9 @@ def read_config(data: Mapping[str, Any], where: str, name: str, allow: Collectio
     if found is None:
         raise SourceError(f"{where}: model_type is {model_type!r}; known: {', '.join(sorted(FAMILIES))}")
     made = found.read(c)
+    for key in c.unread():
+        if key in INERT and key not in allow:
+            c.inert(key, *INERT[key])
     unknown = [key for key in c.unread() if key not in HARMLESS and key not in found.harmless and key not in allow]
     unknown = [key for key in unknown if data[key] is not None]
     if unknown:
