@@ -8,8 +8,11 @@ __all__ = ["FAMILIES", "Family"]
 
 MODULES = (
     "gpt",
+    "neox",
+    "opt",
     "latent",
     "llama",
+    "mixtral",
 )
 
 for _module in MODULES:  # importing one registers its families
