@@ -79,10 +79,10 @@ register(
     ),
     Kind(
         "temper",
-        "times 1 + by * log(1 + floor(position / floor)), Nakanishi 2025",
+        "times 1 + by log(1 + position / floor), or (1 + position / floor)^by (Nakanishi 2025)",
         same_axes,
         _per_element({"multiply": 1}),
-        attrs=("floor", "by"),
+        attrs=("form", "floor", "by"),
     ),
     Kind("clip", "no further from zero than a limit", same_axes, _per_element({"compare": 2}), attrs=("limit",)),
     Kind("rope", "rotation of pairs by their position", same_axes, _rope, attrs=_ROPE),

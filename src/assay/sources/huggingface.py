@@ -48,6 +48,7 @@ def read_config(data: Mapping[str, Any], where: str, name: str, allow: Collectio
     if found is None:
         raise SourceError(f"{where}: model_type is {model_type!r}; known: {', '.join(sorted(FAMILIES))}")
     made = found.read(c)
+    quantization = c.table("quantization_config") or c.table("compression_config")
     for key in c.unread():
         if key in INERT and key not in allow:
             c.inert(key, *INERT[key])
@@ -69,5 +70,6 @@ def read_config(data: Mapping[str, Any], where: str, name: str, allow: Collectio
         positions=made.limit,
         trained=made.trained,
         dtype=kept if isinstance(kept, str) else None,
+        quantization=quantization,
         ignored=tuple(c.unread()),
     )

@@ -1,0 +1,104 @@
+"""What families with experts have in common: where experts are stored, which layers have them, how they are chosen."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from typing import TypeVar
+
+from assay.blocks import Layer, Router
+from assay.errors import SourceError
+from assay.sources.config import Config
+from assay.sources.families.common import under
+from assay.sources.families.llama import LLAMA
+
+LAYER = "model.layers.{i}."
+K = TypeVar("K", bound=Hashable)
+
+QK_NORM = under(LAYER, {"Gqn": "self_attn.q_norm.weight", "Gkn": "self_attn.k_norm.weight"})
+
+
+def packed(at: str = "mlp.", router: str = "gate.weight", **more: str) -> dict[str, str]:
+    """Names of routed experts whose gate and up matrices lie behind each other, experts first, and of a router."""
+    names = {
+        "Wr": router,
+        "Eg": "experts.gate_up_proj[e +f d]",
+        "Eu": "experts.gate_up_proj[e +f d]",
+        "Ed": "experts.down_proj[e d f]",
+    }
+    return under(LAYER + at, {**names, **more})
+
+
+def beside(at: str = "mlp.shared_experts.") -> dict[str, str]:
+    """Names of shared experts, stored as a dense layer is."""
+    return under(LAYER + at, {"Sg": "gate_proj.weight", "Su": "up_proj.weight", "Sd": "down_proj.weight"})
+
+
+def sandwiched(after_attention: str, before_mlp: str, after_mlp: str) -> dict[str, str]:
+    """Names of the norms of a layer that has four."""
+    return under(LAYER, {"Gpa": after_attention, "Gm": before_mlp, "Gpm": after_mlp})
+
+
+CORRECTION = {"Cr": "~gate.e_score_correction_bias"}
+MIXTRAL = {**LLAMA, **packed()}
+SHARED = {**LLAMA, **QK_NORM, **packed(**CORRECTION), **beside()}
+
+
+def chosen(c: Config, key: str, default: int | None, experts: int, of: str) -> int:
+    """How many experts a token passes: at most all. Raises SourceError naming both keys."""
+    k = c.size(key, default)
+    if k > experts:
+        raise SourceError(f"{c.where}: {c.path(key)} is {k}; it must be at most {c.path(of)}, {experts}")
+    return k
+
+
+def grouped(c: Config, experts: int, k: int, of: str, groups: int = 1, keep: int = 1, norm: bool = True) -> Router:
+    """Sigmoid scores, a correction for the choice, the best groups first (DeepSeek-AI 2024, section 2.1.2).
+
+    `of` is the key of `experts`; `groups`, `keep` and `norm` are the config class's defaults.
+    """
+    g = c.size("n_group", groups)
+    kept = c.size("topk_group", keep)
+    per = c.divides(of, experts, "n_group", g)
+    if kept > g:
+        c.fail("topk_group", f"at most {c.path('n_group')}, {g}")
+    if g > 1 and (per < 2 or k > kept * per):
+        c.fail("n_group", f"a split into groups of at least 2 experts, {k} or more of them in {kept} groups")
+    return Router("sigmoid", correction=True, normalize=c.flag("norm_topk_prob", norm), groups=g, keep_groups=kept)
+
+
+def sparse_layers(c: Config, layers: int, default: Callable[[int], bool], key: str = "mlp_layer_types") -> list[bool]:
+    """Which layers have experts: `mlp_layer_types`, or what the config class derives for layer i."""
+    listed = c.sequence(key, lambda v: v in ("dense", "sparse"), "one of dense, sparse", layers)
+    return [kind == "sparse" for kind in listed] if listed is not None else [default(i) for i in range(layers)]
+
+
+def stepped(c: Config, layers: int, experts: int, dense: Sequence[int] = ()) -> list[bool]:
+    """Every `decoder_sparse_step`-th layer but those of `mlp_only_layers` (Qwen2-MoE)."""
+    step = c.size("decoder_sparse_step", 1)
+    listed = c.sequence("mlp_only_layers", is_index, "indices of layers")
+    only = set(dense if listed is None else listed)
+    return [experts > 0 and i not in only and (i + 1) % step == 0 for i in range(layers)]
+
+
+def window_of(c: Config, kinds: Sequence[str], default: int | None) -> int | None:
+    """`sliding_window`, which must be an integer where a layer of `kinds` has one; null otherwise."""
+    if "sliding_attention" in kinds:
+        return c.size("sliding_window", default)
+    c.skip("sliding_window")
+    return None
+
+
+def is_index(value: object) -> bool:
+    """True for an integer that may be a layer's index."""
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+
+
+def each(keys: Sequence[K], make: Callable[[K], Layer]) -> tuple[Layer, ...]:
+    """A layer for each key in turn; layers of equal keys are one object."""
+    made = {key: make(key) for key in dict.fromkeys(keys)}
+    return tuple(made[key] for key in keys)
+
+
+def label(*words: str | None) -> str:
+    """The name of a kind of layer in a report."""
+    return ", ".join(word.removesuffix("_attention") for word in words if word)
