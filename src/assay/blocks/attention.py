@@ -45,11 +45,12 @@ class Attention:
     qk_norm_over: Literal["head", "heads", "full"] = "head"  # one gain a head width, one a head, or all heads at once
     positions: Rope | Literal["alibi"] | None = None
     window: int | None = None
+    keep_all: bool = False  # keys that have left the window stay at hand, masked
     chunk: int | None = None
     scale: float | None = None  # of the scores; 1 / sqrt(head width) where None
     softcap: float | None = None
     norm_late: bool = False  # queries and keys are normed after their rotation
-    temper: tuple[float, float] | None = None  # (floor, scale): queries grow with the logarithm of their position
+    temper: tuple[str, float, float] | None = None  # (log or power, floor, by): queries grow with their position
     value_scale: float | None = None
     clip: float | None = None  # of q, k and v
     sinks: bool = False
@@ -108,8 +109,8 @@ class Attention:
         else:
             made = [*self.norms(), *self.limit(), *self.turn()]
         if self.temper is not None:
-            floor, by = self.temper
-            made += ops("attention", "q = temper(q[b n g r k]) -> [b n g r k]", floor=floor, by=by)
+            form, floor, by = self.temper
+            made += ops("attention", "q = temper(q[b n g r k]) -> [b n g r k]", form=form, floor=floor, by=by)
         return made
 
     def norms(self) -> list[Op]:
@@ -147,7 +148,9 @@ class Attention:
                 f"k = keys(k[b n g k]{near}) -> [b c g k]",
                 f"v = keys(v[b n g v]{near}) -> [b c g v]",
             )
-        limit = ", window=w" if self.window is not None else ", chunk=chunk" if self.chunk is not None else ""
+        limit = ", chunk=chunk" if self.chunk is not None else ""
+        if self.window is not None:
+            limit = ", near=w" if self.keep_all else ", window=w"
         return ops(
             "attention",
             f"k = append(k[b n g k]{limit}) -> [b c g k]",

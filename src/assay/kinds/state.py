@@ -44,7 +44,8 @@ def _bind_append(op: Op, extent: Extent) -> None:
     if window is None:
         extent.sizes[keys] = n + past
         pairs = causal_pairs(n, past)
-        top = op.attr("top")  # each query attends to its best few of those it sees
+        # each query attends to its best few of those it sees, or to the last few: the others are kept all the same
+        top = op.attr("top", op.attr("near"))
         if top is None:
             extent.keys[keys] = Keys(queries, pairs, pairs)
         else:
@@ -118,6 +119,6 @@ register(
         state=_append_state,
         writes=_append_writes,
         storage="state",
-        attrs=("window", "chunk", "top"),
+        attrs=("window", "chunk", "top", "near"),
     ),
 )

@@ -206,7 +206,10 @@ def expanded(c: Config, count: int) -> list[str]:
 
 @family("gpt_neo", cls="GPTNeoForCausalLM", names=NEO, harmless=(*SUMMARY, "embed_dropout", "resid_dropout"))
 def gpt_neo(c: Config) -> Decoder:
-    """Black et al. 2021: full and windowed layers in turn; scores are not scaled."""
+    """Black et al. 2021: full and windowed layers in turn; scores are not scaled.
+
+    The public implementation keeps every key and masks those that have left the window: so does its cache.
+    """
     c.rename(num_attention_heads="num_heads", num_hidden_layers="num_layers")
     d = c.size("hidden_size", 2048)
     h = c.size("num_heads", 16)
@@ -218,7 +221,8 @@ def gpt_neo(c: Config) -> Decoder:
     norm = layernorm(c)
 
     def layer(kind: str) -> Layer:
-        attention = Attention(h, h, k, bias="o", scale=1.0, window=window if kind == "local" else None)
+        local = window if kind == "local" else None
+        attention = Attention(h, h, k, bias="o", scale=1.0, window=local, keep_all=True)
         return pre_norm(attention, mlp, norm, kind)
 
     positions = c.size("max_position_embeddings", 2048)
