@@ -9,6 +9,7 @@ from assay.blocks import Attention, Body, Branch, Decoder, Embedding, Head, Laye
 from assay.readings.tensors import tensors
 from assay.spec import Block, Model, parse_lines
 
+ROUTER = Router()
 NORMS = {
     "rms": Norm(),
     "layer": Norm("layernorm", "gain+bias"),
@@ -40,7 +41,7 @@ def draw(
     expert_ff: int | None = None,
     shared_ff: int | None = None,
     moe: Callable[[int], bool] = lambda i: True,
-    router: Router = Router(),
+    router: Router = ROUTER,
     sinks: bool = False,
     embedding_norm: bool = False,
     name: str = "drawn",

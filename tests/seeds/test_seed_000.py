@@ -1,4 +1,4 @@
-"""Dimensions and attention FLOPs of transformer blocks, as an introductory article states them: each claim beside its count.
+"""Dimensions and attention FLOPs of transformer blocks, as an article states them: each claim beside its count.
 
 The article's example sizes are letters; here n = 5 tokens, m = 3 target tokens, d_emb = 8, d_k = 3, d_v = 6, and where
 heads matter h = 2 of width 4. Every shape is read off a block in the notation, every cost is counted.

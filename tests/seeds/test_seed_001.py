@@ -307,10 +307,11 @@ def lines_of(name: str) -> list[str]:
     p, layers = counted.parameters, model.layers
     layer = next(row.parameters.total for row in counted.rows if row.layers) // layers
     attention, mlp = p.by_part["attention"] // layers, p.by_part["mlp"] // layers
-    lines = [
+    head = (
         f"{name}: {p.total / 1e9:.2f}B params ({(p.embedding + p.head) / 1e9:.2f}B embedding/head), "
         f"per layer {layer / 1e6:.0f}M = attn {attention / 1e6:.0f}M + mlp {mlp / 1e6:.0f}M"
-    ]
+    )
+    lines = [head]
     if name == "GPT-3 175B":
         lines.append(f"  12 * layers * d^2 = {layers * (attention + mlp) / 1e9:.2f}B")
     for context in CONTEXTS:

@@ -1,4 +1,4 @@
-"""The quadratic cost of attention, as a chapter counts it; where the chapter errs the right figure stands with the reason."""
+"""The quadratic cost of attention, as a chapter counts it; where it errs the right figure stands with the reason."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def shares(k: int) -> tuple[float, float]:
 
 
 def test_attention_is_not_n_squared_d_alone() -> None:
-    """O(n^2 d) a layer, says the chapter; the projections are left out: 8 n d^2 + 4 n^2 d, and n^2 d leads from n = 2 d."""
+    """O(n^2 d) a layer, says the chapter; the projections are left out: 8 n d^2 + 4 n^2 d. Equal at n = 2 d."""
     flops = layer(768, 1024)
     assert flops.by_part["attention"] - flops.attention_scores == 8 * 1024 * 768**2 == 4_831_838_208
     assert flops.attention_scores == 4 * 1024**2 * 768 == 3_221_225_472

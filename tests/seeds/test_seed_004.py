@@ -43,7 +43,7 @@ def ratio(tokens: int, d: int) -> float:
 
 
 def test_the_claimed_orders() -> None:
-    """Attention ~ T^2 d, says the opening; it is 8 T d^2 + 4 T^2 d, and at T = 2,048, d = 4,096 80 % are projections."""
+    """Attention ~ T^2 d, says the opening; it is 8 T d^2 + 4 T^2 d, 80 % projections at T = 2,048, d = 4,096."""
     flops = per_block(2048, 4096)
     assert f"{100 * (1 - flops.attention_scores / flops.by_part['attention']):.0f}" == "80"
 
@@ -204,7 +204,7 @@ def test_cache_of_llama_7b() -> None:
 
 
 def test_67_gb_is_not_larger_than_80() -> None:
-    """The session says it exceeds one card's 80 GB. 67.1 GB fits, up to 152,587 tokens; with the weights 80.59 GB does not."""
+    """The session says it exceeds a card's 80 GB. 67.1 GB fits (152,587 tokens do); with the weights it is 80.59."""
     assert cache(LLAMA_7B, 128_000) < 80 * 10**9
     assert cache(LLAMA_7B, 152_587) <= 80 * 10**9 < cache(LLAMA_7B, 152_588)
     weights = count(read(LLAMA_7B), tokens=1, weights="fp16").weight_bytes
@@ -226,8 +226,8 @@ def test_cache_is_linear_in_depth_and_width() -> None:
 
 
 def test_where_the_cache_passes_the_weights() -> None:
-    """The dominant memory of long contexts: equal at 25,705.02 tokens for LLaMA-7B, at 122,531.9 for Llama 3 8B."""
-    for config, at in ((LLAMA_7B, 25_706), (LLAMA3_8B, 122_532)):
+    """The dominant memory of long contexts: equal at 25,705.02 tokens for LLaMA-7B, at 122,532.06 for Llama 3 8B."""
+    for config, at in ((LLAMA_7B, 25_706), (LLAMA3_8B, 122_533)):
         weights = count(read(config), tokens=1, weights="fp16").weight_bytes
         assert cache(config, at - 1) <= weights < cache(config, at)
 
@@ -312,7 +312,7 @@ def test_prefill() -> None:
 
 
 def test_generated_token() -> None:
-    """8 d^2 + 4 T d + 16 d^2 a block, T with the token itself; a model has L blocks and a head, which the session drops."""
+    """8 d^2 + 4 T d + 16 d^2 a block, T with the token itself; L blocks and the head are dropped."""
     d, t = 8, 6
     model = classic(d, layers=3, heads=2, vocab=50)
     counted = count(model, tokens=1, past=t - 1)
@@ -385,7 +385,7 @@ def test_self_test_b() -> None:
 
 
 def test_self_test_c() -> None:
-    """LLaMA-7B at 4,096: 2 GB. LLaMA-70B at 32,768 with h = 64 as stated 85.9 GB; with its real 8 cached heads 10.7 GB."""
+    """LLaMA-7B at 4,096: 2 GB. LLaMA-70B at 32,768 with h = 64 as stated 85.9 GB; with its 8 cached heads 10.7."""
     assert f"{cache(LLAMA_7B, 4096) / 1e9:.0f}" == "2"
     assert cache(LLAMA3_70B, 32_768, num_key_value_heads=64) == 85_899_345_920 == 80 * 2**30
     assert cache(LLAMA3_70B, 32_768) == 10_737_418_240 == 10 * 2**30
