@@ -36,6 +36,9 @@ format: $(VENV)/.dev ## rewrite what a formatter can
 bench: $(VENV)/.bench $(VENV)/.peers ## a table of medians and ratios, one run
 	@$(BIN)/python benchmarks/bench.py $(ARGS)
 
+docs: $(VENV)/.core ## write the generated parts of docs/ anew
+	@PYTHONPATH=src $(BIN)/python tests/documents.py
+
 clean: ## forget the environment and every cache
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist
 

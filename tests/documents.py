@@ -1,0 +1,139 @@
+"""Runs the examples of a document: ```console blocks in a shell, ```python blocks here; all in one folder.
+
+What stands between `<!-- NAME: written by `make docs` -->` and `<!-- end -->` is generated: `python tests/documents.py`.
+A fence with a title (```toml title="mine.toml") is a file that the examples below it may read. `...` in an
+expected output stands for anything. ```sh blocks are what a reader types to install: looked at, not run.
+"""
+
+from __future__ import annotations
+
+import doctest
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parents[1]
+_FENCE = re.compile(r'^```(?P<lang>\w*)(?: title="(?P<title>[\w.-]+)")?\n(?P<code>.*?)^```$', re.MULTILINE | re.DOTALL)
+
+
+@dataclass(frozen=True)
+class Example:
+    """A fenced block and the line it begins at."""
+
+    lang: str
+    title: str | None
+    code: str
+    line: int
+
+
+def examples(text: str) -> list[Example]:
+    """The fenced blocks of a document, in order."""
+    return [Example(m["lang"], m["title"], m["code"], text[: m.start()].count("\n") + 1) for m in _FENCE.finditer(text)]
+
+
+def recipe(target: str) -> str:
+    """What a target of the Makefile runs, without the environment's path."""
+    found = re.search(rf"^{target}:.*\n\t@?(.*)$", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
+    assert found, f"the Makefile has no target {target}"
+    return found[1].replace("$(BIN)/", "")
+
+
+def steps(code: str) -> Iterator[tuple[str, str]]:
+    """The commands of a console block, each with the output that stands below it."""
+    for piece in re.split(r"^\$ ", code, flags=re.MULTILINE)[1:]:
+        command, _, expected = piece.partition("\n")
+        while command.endswith("\\"):
+            more, _, expected = expected.partition("\n")
+            command = f"{command[:-1]} {more.removeprefix('> ').strip()}"
+        yield command, expected.rstrip()
+
+
+def matches(expected: str, got: str) -> bool:
+    """True where the output is as written, `...` for anything."""
+    pattern = ".*".join(re.escape(piece) for piece in _strip(expected).split("..."))
+    return re.fullmatch(pattern, _strip(got), re.DOTALL) is not None
+
+
+def _strip(text: str) -> str:
+    return "\n".join(line.rstrip() for line in text.strip().splitlines())
+
+
+def run_document(text: str, folder: Path) -> list[str]:
+    """Run a document's examples in a folder; every mismatch, with its line and both outputs."""
+    environment = _environment(folder)
+    names: dict[str, Any] = {}
+    wrong: list[str] = []
+    for example in examples(text):
+        if example.title is not None:
+            (folder / example.title).write_text(example.code, encoding="utf-8")
+        elif example.lang == "console":
+            wrong += _run_console(example, folder, environment)
+        elif example.lang == "python":
+            wrong += _run_python(example, names)
+    return wrong
+
+
+def _environment(folder: Path) -> dict[str, str]:
+    """The environment of the examples: this tree's `assay`, a plain terminal of 100 columns, no network."""
+    tools = folder / ".bin"
+    tools.mkdir()
+    command = tools / "assay"
+    start = "import sys; from assay.cli import main; sys.exit(main())"
+    command.write_text(f"#!/bin/sh\nexec '{sys.executable}' -c '{start}' \"$@\"\n")
+    command.chmod(0o755)
+    path = f"{tools}{os.pathsep}{os.environ['PATH']}"
+    plain = {"COLUMNS": "100", "NO_COLOR": "1", "HF_HUB_OFFLINE": "1", "PYTHONPATH": str(ROOT / "src")}
+    return {**os.environ, **plain, "PATH": path}
+
+
+def _run_console(example: Example, folder: Path, environment: dict[str, str]) -> list[str]:
+    wrong = []
+    for command, expected in steps(example.code):
+        made = recipe(command.removeprefix("make ")) if command.startswith("make ") else command
+        done = subprocess.run(
+            made, shell=True, cwd=folder, env=environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+        )
+        if not matches(expected, done.stdout):
+            wrong.append(f"line {example.line}: $ {command}\nexpected:\n{expected}\ngot:\n{done.stdout}")
+    return wrong
+
+
+def _run_python(example: Example, names: dict[str, Any]) -> list[str]:
+    code = example.code
+    if ">>>" not in code:
+        exec(compile(code, f"<line {example.line}>", "exec"), names)
+        return []
+    test = doctest.DocTestParser().get_doctest(code, names, "document", None, example.line)
+    wrong: list[str] = []
+    # the names of one block are there in the next
+    doctest.DocTestRunner(optionflags=doctest.ELLIPSIS).run(test, out=wrong.append, clear_globs=False)
+    names.update(test.globs)
+    return wrong
+
+
+def kinds_table() -> str:
+    """Every kind of op and what it computes."""
+    from assay.kinds import KINDS
+
+    rows = [f"| `{kind.name}` | {kind.says} |" for kind in sorted(KINDS.values(), key=lambda kind: kind.name)]
+    return "\n".join(["| kind | what it computes |", "|---|---|", *rows])
+
+
+GENERATED = {"kinds": kinds_table}
+_MARKED = re.compile(r"(<!-- (?P<name>\w+): written by `make docs` -->\n).*?(<!-- end -->)", re.DOTALL)
+
+
+def regenerated(text: str) -> str:
+    """A document with its generated parts written anew."""
+    return _MARKED.sub(lambda m: f"{m[1]}\n{GENERATED[m['name']]()}\n\n{m[3]}", text)
+
+
+if __name__ == "__main__":
+    for document in (ROOT / "docs").glob("*.md"):
+        old = document.read_text(encoding="utf-8")
+        document.write_text(regenerated(old), encoding="utf-8")

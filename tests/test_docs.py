@@ -1,0 +1,97 @@
+"""Every example of the documents runs and prints what it says; the checker is seen to fail where it should."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from documents import ROOT, examples, matches, recipe, regenerated, run_document, steps
+
+from assay.readings.conventions import CONVENTIONS
+
+DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")])
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)
+def test_examples_print_what_they_say(path: Path, tmp_path: Path) -> None:
+    wrong = run_document(path.read_text(encoding="utf-8"), tmp_path)
+    assert not wrong, "\n".join(wrong)
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)
+def test_blocks_are_of_kinds_that_are_run_or_looked_at(path: Path) -> None:
+    """What is not run is a file, a picture, or something to type for an installation."""
+    for example in examples(path.read_text(encoding="utf-8")):
+        where = f"{path.name}, line {example.line}"
+        assert example.title or example.lang in ("console", "python", "sh", "text"), where
+        if example.lang == "sh":
+            for line in example.code.splitlines():
+                assert line.startswith(("make ", "pip install ", "git clone ", "cd ", "#")), f"{where}: {line}"
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)
+def test_make_targets_exist(path: Path) -> None:
+    for target in re.findall(r"(?:^\$? ?|`)make ([a-z-]+)", path.read_text(encoding="utf-8"), re.MULTILINE):
+        assert recipe(target), target
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)
+def test_links_within_the_project_lead_somewhere(path: Path) -> None:
+    for link in re.findall(r"\]\(([^)#\s]+)\)", path.read_text(encoding="utf-8")):
+        if "://" not in link:
+            assert (path.parent / link).exists(), f"{path.name} links to {link}"
+
+
+class TestChecker:
+    """A test that compares must be seen to fail."""
+
+    @pytest.mark.parametrize(
+        ("text", "line"),
+        [
+            ("```console\n$ echo 1\n2\n```\n", "line 1: $ echo 1"),
+            ("x\n\n```console\n$ true\nmissing\n```\n", "line 3: $ true"),
+            ("```console\n$ echo a; echo b\na\n```\n", "line 1: $ echo a; echo b"),
+            ("```console\n$ assay no-such-model\n```\n", "line 1: $ assay no-such-model"),
+            ("```python\n>>> 1 + 1\n3\n```\n", "1 + 1"),
+        ],
+    )
+    def test_wrong_output_is_found(self, text: str, line: str, tmp_path: Path) -> None:
+        (wrong,) = run_document(text, tmp_path)
+        assert line in wrong
+
+    def test_python_that_raises_is_found(self, tmp_path: Path) -> None:
+        with pytest.raises(ZeroDivisionError, match="division"):
+            run_document("```python\n1 / 0\n```\n", tmp_path)
+
+    def test_right_output_passes(self, tmp_path: Path) -> None:
+        text = (
+            '```text title="a.txt"\nheld\n```\n```console\n$ cat a.txt\nheld\n$ echo one; echo two; echo three\n'
+            "one\n...\nthree\n```\n```python\n>>> a = 2\n```\n```python\n>>> a + 1\n3\n```\n"
+        )
+        assert run_document(text, tmp_path) == []
+
+    def test_steps_join_continued_lines(self) -> None:
+        assert list(steps("$ echo a \\\n>   b\na b\n$ true\n")) == [("echo a  b", "a b"), ("true", "")]
+
+    def test_dots_stand_for_anything_and_nothing_else_does(self) -> None:
+        assert matches("a ... c", "a b\nb c")
+        assert not matches("a.c", "abc")
+        assert not matches("a", "a\nb")
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)
+def test_generated_parts_are_of_this_tree(path: Path) -> None:
+    text = path.read_text(encoding="utf-8")
+    assert text == regenerated(text), "run: make docs"
+
+
+def test_a_stale_part_is_found() -> None:
+    stale = "<!-- kinds: written by `make docs` -->\n\n| kind |\n\n<!-- end -->"
+    assert "| `softmax` | exp(x) over its sum |" in regenerated(stale)
+
+
+def test_conventions_are_all_explained() -> None:
+    text = (ROOT / "docs" / "conventions.md").read_text(encoding="utf-8")
+    for name in CONVENTIONS:
+        assert f"`{name}`" in text
