@@ -83,6 +83,8 @@ class Head:
     scale: float | None = None
     softcap: float | None = None
 
+    segment = "head"
+
     def sizes(self) -> dict[str, int | None]:
         """Axis sizes."""
         return {"V": self.vocab, "d": self.width, "j": self.narrow}
@@ -103,3 +105,50 @@ class Head:
         if self.softcap is not None:
             made += ops("head", "logits = softcap(logits[b t V]) -> [b t V]", cap=self.softcap)
         return made
+
+
+@dataclass(frozen=True)
+class Final:
+    """Where a model without a head ends: the final norm, and the projection to a narrower embedding."""
+
+    width: int
+    narrow: int | None = None
+    norm: Norm | None = None
+
+    segment = "final"
+
+    def sizes(self) -> dict[str, int | None]:
+        """Axis sizes."""
+        return {"d": self.width, "j": self.narrow}
+
+    def ops(self) -> list[Op]:
+        """From `x[b n d]` to hidden states `x[b n d]`, or `x[b n j]` where they are narrow."""
+        made = self.norm.ops("x", "x", "f") if self.norm is not None else []
+        if self.narrow is not None:
+            made += ops("head", "x = linear(x[b n d], Eout[d j]) -> [b n j]")
+        return made
+
+
+@dataclass(frozen=True)
+class Classifier:
+    """Hidden states to scores of labels, position by position, as the public implementations compute them."""
+
+    final: Final
+    labels: int
+    bias: bool = False
+
+    segment = "head"
+
+    def sizes(self) -> dict[str, int | None]:
+        """Axis sizes."""
+        return {**self.final.sizes(), "l": self.labels}
+
+    def ops(self) -> list[Op]:
+        """From `x[b n d]` to `logits[b t l]`, t of the n positions."""
+        j = "d" if self.final.narrow is None else "j"
+        bias = ", Bscore[l]" if self.bias else ""
+        return [
+            *self.final.ops(),
+            *ops("head", f"y = keep(x[b n {j}]) -> [b t {j}]"),
+            *ops("head", f"logits = linear(y[b t {j}], Wscore[{j} l]{bias}) -> [b t l]"),
+        ]

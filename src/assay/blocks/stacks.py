@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Protocol
 
-from assay.blocks.ends import Embedding, Head, Norm
+from assay.blocks.ends import Classifier, Embedding, Final, Head, Norm
 from assay.blocks.latent import Latent
 from assay.errors import SizeError
 from assay.size import Size
@@ -124,7 +124,7 @@ class Decoder:
 
     embedding: Embedding
     layers: tuple[Layer, ...]
-    head: Head | None
+    head: Head | Final | Classifier | None
     limit: int | None = None
     trained: int | None = None
     names: Mapping[str, str] | None = None
@@ -145,7 +145,8 @@ class Decoder:
         made = [Segment("embedding", make_block("embedding", self.embedding.ops(), self.embedding.sizes(), names))]
         made += layer_segments(self.layers, self.embedding.width, names)
         if self.head is not None:
-            made.append(Segment("head", make_block("head", self.head.ops(), self.head.sizes(), names)))
+            end = self.head.segment
+            made.append(Segment(end, make_block(end, self.head.ops(), self.head.sizes(), names)))
         return tuple(made)
 
 
