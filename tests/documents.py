@@ -1,6 +1,6 @@
 """Runs the examples of a document: ```console blocks in a shell, ```python blocks here; all in one folder.
 
-What stands between `<!-- NAME: written by `make docs` -->` and `<!-- end -->` is generated: `python tests/documents.py`.
+What stands between `<!-- NAME: written by `make docs` -->` and `<!-- end -->` is generated.
 A fence with a title (```toml title="mine.toml") is a file that the examples below it may read. `...` in an
 expected output stands for anything. ```sh blocks are what a reader types to install: looked at, not run.
 """
