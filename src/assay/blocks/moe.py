@@ -69,7 +69,7 @@ class Moe:
     bias: str = ""  # which of g(ate), u(p), d(own) of the routed experts have one
     constants: tuple[tuple[str, float], ...] = ()  # of the activation
     weigh: Literal["output", "input"] = "output"  # what the router's weights multiply
-    shared: int | None = None  # the shared experts' widths together
+    shared: int | None = None  # the shared experts' widths together; at 0 their gate alone is left
     shared_gate: bool = False  # a sigmoid of the token scales the shared output
     shared_bias: str = ""
     shared_activation: str | None = None  # the routed experts' by default
@@ -81,7 +81,7 @@ class Moe:
 
     def sizes(self) -> dict[str, int | None]:
         """Axis sizes."""
-        return {"e": self.experts, "a": self.chosen, "f": self.width, "s": self.shared}
+        return {"e": self.experts, "a": self.chosen, "f": self.width, "s": self.shared or None}
 
     def ops(self, x: str, y: str) -> list[Op]:
         """`y[b n d]` from `x[b n d]`."""
@@ -115,9 +115,14 @@ class Moe:
         """The experts that every token passes."""
         if self.shared is None:
             return []
+        gate: list[Op] = []
+        if self.shared_gate:
+            gate = ops("router", f"z = linear({x}[b n d], Ws[d]) -> [b n]", "z = sigmoid(z[b n]) -> [b n]")
+        if self.shared == 0:
+            return gate
         activation = self.shared_activation or self.activation
         made = feed_forward("experts", x, "o", "Sg Su Sd", "s", self.gated, activation, self.shared_bias)
         if self.shared_gate:
-            made += ops("router", f"z = linear({x}[b n d], Ws[d]) -> [b n]", "z = sigmoid(z[b n]) -> [b n]")
+            made += gate
             made += ops("experts", "o = mul(o[b n d], z[b n]) -> [b n d]")
         return made + ops("experts", f"{y} = add({y}[b n d], o[b n d]) -> [b n d]")

@@ -48,7 +48,12 @@ def mixtral(c: Config) -> Decoder:
 PHIMOE = {**MIXTRAL, **under(LAYER, {"Wr": "mlp.router.weight"})}
 
 
-@family("phimoe", cls="PhimoeForCausalLM", names=PHIMOE, harmless=("original_max_position_embeddings", "expert_dropout"))
+@family(
+    "phimoe",
+    cls="PhimoeForCausalLM",
+    names=PHIMOE,
+    harmless=("original_max_position_embeddings", "expert_dropout"),
+)
 def phimoe(c: Config) -> Decoder:
     """Abdin et al. 2024; the router is SparseMixer of Liu et al. 2023."""
     d = c.size("hidden_size", 4096)

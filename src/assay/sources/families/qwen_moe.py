@@ -1,0 +1,171 @@
+"""Qwen's mixtures and what keeps their layer: experts in every so many layers, a gated shared one or none."""
+
+from __future__ import annotations
+
+from assay.blocks import Attention, Decoder, Layer, Mlp, Moe, Router
+from assay.sources.config import Config
+from assay.sources.families.common import activation, depth, family, heads, pre_norm, rms, rope, stack, under, windows
+from assay.sources.families.experts import (
+    LAYER,
+    MIXTRAL,
+    QK_NORM,
+    beside,
+    chosen,
+    each,
+    label,
+    sparse_layers,
+    stepped,
+    window_of,
+)
+
+# keys that configs of these families carry over from their dense kin and that nothing reads
+CARRIED = ("max_window_layers", "num_nextn_predict_layers", "router_jitter_noise")
+
+
+def qwen_experts(c: Config, experts: int, k: int, width: int, norm: bool, scores: Router, **shared: object) -> Moe:
+    """Routed experts under Qwen's names; the numbers are the config class's defaults."""
+    e = c.size("num_experts", experts)
+    a = chosen(c, "num_experts_per_tok", k, e, "num_experts")
+    router = Router(scores.scores, normalize=c.flag("norm_topk_prob", norm))
+    return Moe(e, a, c.size("moe_intermediate_size", width), router, activation=activation(c), **shared)  # type: ignore[arg-type]
+
+
+QWEN2 = {**MIXTRAL, **beside("mlp.shared_expert."), **under(LAYER, {"Ws": "mlp.shared_expert_gate.weight[1 d]"})}
+
+
+@family("qwen2_moe", cls="Qwen2MoeForCausalLM", names=QWEN2, harmless=CARRIED)
+def qwen2_moe(c: Config) -> Decoder:
+    """Yang et al. 2024: a shared expert behind a gate of its own."""
+    d = c.size("hidden_size", 2048)
+    h = heads(c, d, 16, 16)
+    n = depth(c, 24)
+    slides = c.flag("use_sliding_window", False)
+    first = c.size("max_window_layers", 28, least=0)
+    kinds = windows(c, n, lambda i: "sliding_attention" if slides and i % 2 == 0 and i < first else "full_attention")
+    if "sliding_attention" in kinds and not slides:
+        c.fail("use_sliding_window", "true where layer_types has sliding_attention")
+    window = window_of(c, kinds, 4096)
+    bias = "qkv" if c.flag("qkv_bias", True) else ""
+    norm, positions = rms(c), rope(c, h.width)
+    mlp = Mlp(c.size("intermediate_size", 5632), activation=activation(c))
+    sparse = stepped(c, n, c.size("num_experts", 60, least=0))
+    shared = c.size("shared_expert_intermediate_size", 5632, least=0)
+    moe = qwen_experts(c, 60, 4, 1408, False, Router(), shared=shared, shared_gate=True) if any(sparse) else None
+    if moe is None:
+        c.skip("num_experts_per_tok", "moe_intermediate_size", "norm_topk_prob")
+
+    def layer(key: tuple[str, bool]) -> Layer:
+        held = window if key[0] == "sliding_attention" else None
+        attention = Attention(h.query, h.kv, h.width, bias=bias, positions=positions, window=held)
+        return pre_norm(attention, moe if key[1] and moe else mlp, norm, label(*key_words(key)))
+
+    return stack(c, each(list(zip(kinds, sparse, strict=True)), layer), d, norm, vocab=151936, trained=32768)
+
+
+def key_words(key: tuple[str, bool]) -> tuple[str, str]:
+    """A layer's attention and whether it has experts, in words."""
+    return key[0], "experts" if key[1] else "dense"
+
+
+QWEN3 = {**MIXTRAL, **QK_NORM}
+
+
+@family("qwen3_moe", cls="Qwen3MoeForCausalLM", names=QWEN3, harmless=CARRIED)
+def qwen3_moe(c: Config) -> Decoder:
+    """Yang et al. 2025: norms of queries and keys, no shared expert."""
+    c.rename(num_local_experts="num_experts")
+    d = c.size("hidden_size", 2048)
+    h = heads(c, d, 32, 4)
+    n = depth(c, 24)
+    norm = rms(c)
+    slides = c.flag("use_sliding_window", False)
+    window = c.maybe("sliding_window", 4096)
+    c.inert("shared_expert_intermediate_size", 0)
+    attention = Attention(
+        h.query,
+        h.kv,
+        h.width,
+        bias="qkvo" if c.flag("attention_bias", False) else "",
+        qk_norm=norm,
+        positions=rope(c, h.width),
+        window=window if slides else None,
+    )
+    mlp = Mlp(c.size("intermediate_size", 6144), activation=activation(c))
+    sparse = stepped(c, n, c.size("num_experts", 128, least=0))
+    moe = qwen_experts(c, 128, 8, 768, False, Router()) if any(sparse) else None
+    if moe is None:
+        c.skip("num_experts_per_tok", "moe_intermediate_size", "norm_topk_prob")
+
+    def layer(routed: bool) -> Layer:
+        return pre_norm(attention, moe if routed and moe else mlp, norm, "experts" if routed else "dense")
+
+    return stack(c, each(sparse, layer), d, norm, vocab=151936, trained=32768)
+
+
+FLINT = {**QWEN3, **beside("mlp.shared_expert."), **under(LAYER, {"Sinks": "self_attn.sinks"})}
+
+
+@family("flint", cls="FlintForCausalLM", names=FLINT)
+def flint(c: Config) -> Decoder:
+    """Sigmoid scores, sinks, a shared expert; only layers with a window have positions."""
+    d = c.size("hidden_size", 2048)
+    h = heads(c, d, 32, 4, 128)
+    n = depth(c, 49)
+    norm, positions = rms(c), rope(c, h.width)
+    bias = "qkvo" if c.flag("attention_bias", False) else ""
+    full = {0, 1, n - 1}
+    kinds = windows(c, n, lambda i: "full_attention" if i in full or i % 4 == 1 else "sliding_attention")
+    window = window_of(c, kinds, 513)
+    mlp = Mlp(c.size("intermediate_size", 6144), activation=activation(c))
+    sparse = stepped(c, n, c.size("num_experts", 256, least=0), (0, 1))
+    shared = c.size("shared_expert_intermediate_size", 1024)
+    moe = qwen_experts(c, 256, 6, 512, True, Router("sigmoid"), shared=shared) if any(sparse) else None
+    if moe is None:
+        c.skip("num_experts_per_tok", "moe_intermediate_size", "norm_topk_prob")
+
+    def layer(key: tuple[str, bool]) -> Layer:
+        slides = key[0] == "sliding_attention"
+        attention = Attention(
+            h.query,
+            h.kv,
+            h.width,
+            bias=bias,
+            qk_norm=norm,
+            positions=positions if slides else None,
+            window=window if slides else None,
+            sinks=True,
+        )
+        return pre_norm(attention, moe if key[1] and moe else mlp, norm, label(*key_words(key)))
+
+    return stack(c, each(list(zip(kinds, sparse, strict=True)), layer), d, norm, vocab=150144, trained=262144)
+
+
+@family(
+    "mellum",
+    cls="MellumForCausalLM",
+    names=QWEN3,
+    harmless=(*CARRIED, "num_mtp_layers", "mtp_layer_types", "mtp_mlp_layer_types"),
+)
+def mellum(c: Config) -> Decoder:
+    """Qwen3's mixture with windows and positions by the kind of layer."""
+    c.rename(num_local_experts="num_experts")
+    d = c.size("hidden_size", 2304)
+    h = heads(c, d, 32, 4, 128)
+    n = depth(c, 28)
+    norm = rms(c)
+    bias = "qkvo" if c.flag("attention_bias", False) else ""
+    kinds = windows(c, n, lambda _: "full_attention")
+    window = window_of(c, kinds, 1024)
+    mlp = Mlp(c.size("intermediate_size", 7168), activation=activation(c))
+    sparse = sparse_layers(c, n, lambda _: True)
+    moe = qwen_experts(c, 64, 8, 896, True, Router())
+
+    def layer(key: tuple[str, bool]) -> Layer:
+        slides = key[0] == "sliding_attention"
+        positions = rope(c, h.width, 10000.0 if slides else 500000.0, kind=key[0])
+        attention = Attention(
+            h.query, h.kv, h.width, bias=bias, qk_norm=norm, positions=positions, window=window if slides else None
+        )
+        return pre_norm(attention, moe if key[1] else mlp, norm, label(*key_words(key)))
+
+    return stack(c, each(list(zip(kinds, sparse, strict=True)), layer), d, norm, vocab=98304, trained=131072)
