@@ -34,6 +34,7 @@ class Config:
         self.where = where
         self.prefix = prefix
         self.used: set[str] = set()
+        self.children: dict[str, Config] = {}
         self.written: dict[str, str] = {}  # the key that a renamed one has in the file
 
     def path(self, key: str) -> str:
@@ -123,8 +124,10 @@ class Config:
         return dict(self._get(key, _REQUIRED, "an object", lambda v: isinstance(v, dict)))
 
     def child(self, key: str) -> Config:
-        """The config nested under a key."""
-        return Config(self.table(key) or {}, self.where, f"{self.prefix}{key}.")
+        """The config nested under a key; what nobody asks it for is unread here too."""
+        if key not in self.children:
+            self.children[key] = Config(self.table(key) or {}, self.where, f"{self.prefix}{key}.")
+        return self.children[key]
 
     def divides(self, key: str, value: int, by: str, parts: int) -> int:
         """value / parts. Raises SourceError naming both keys where that leaves a rest."""
@@ -162,8 +165,11 @@ class Config:
         self.used.update(keys)
 
     def unread(self) -> list[str]:
-        """The keys nobody asked for."""
-        return [key for key in self.given if key not in self.used]
+        """The keys nobody asked for; below a key that was asked for they are written `key.inner`, nulls left out."""
+        own = [key for key in self.given if key not in self.used]
+        for name, child in self.children.items():
+            own += [f"{name}.{key}" for key in child.unread() if child.data.get(key, True) is not None]
+        return own
 
 
 class _Required:

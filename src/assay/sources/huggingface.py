@@ -40,6 +40,14 @@ INERT: dict[str, tuple[Any, ...]] = {
 }
 
 
+def check_inert(c: Config, allow: Collection[str]) -> None:
+    """Raise SourceError for a key that nobody read, here or below, and that does not have its inert value."""
+    for key in INERT.keys() & c.data.keys() - c.used - set(allow):
+        c.inert(key, *INERT[key])
+    for child in c.children.values():
+        check_inert(child, allow)
+
+
 def read_config(data: Mapping[str, Any], where: str, name: str, allow: Collection[str] = ()) -> Model:
     """The model that a config describes. Raises SourceError naming file, key, value and what is allowed."""
     c = Config(data, where)
@@ -49,11 +57,9 @@ def read_config(data: Mapping[str, Any], where: str, name: str, allow: Collectio
         raise SourceError(f"{where}: model_type is {model_type!r}; known: {', '.join(sorted(FAMILIES))}")
     made = found.read(c)
     quantization = c.table("quantization_config") or c.table("compression_config")
-    for key in c.unread():
-        if key in INERT and key not in allow:
-            c.inert(key, *INERT[key])
-    unknown = [key for key in c.unread() if key not in HARMLESS and key not in found.harmless and key not in allow]
-    unknown = [key for key in unknown if data[key] is not None]
+    check_inert(c, allow)
+    known = HARMLESS | found.harmless | set(allow)
+    unknown = [key for key in c.unread() if not known & {key, key.rpartition(".")[2]} and data.get(key, True) is not None]
     if unknown:
         raise SourceError(
             f"{where}: {', '.join(unknown)}: not known for {model_type}, and might change the model; --allow KEY lets one pass"

@@ -7,12 +7,23 @@ from assay.sources.families.common import FAMILIES, Family
 __all__ = ["FAMILIES", "Family"]
 
 MODULES = (
+    "bloom",
+    "cohere",
+    "gemma",
+    "glm",
     "gpt",
-    "neox",
-    "opt",
+    "granite",
+    "granite_moe",
     "latent",
     "llama",
+    "mistral",
     "mixtral",
+    "nemotron",
+    "neox",
+    "olmo",
+    "opt",
+    "qwen",
+    "qwen_moe",
 )
 
 for _module in MODULES:  # importing one registers its families
