@@ -8,6 +8,7 @@ from assay.blocks.ends import Norm
 from assay.spec import Op, ops
 
 FUSED = ("swiglu_clamp",)  # activations that take the gate and the other half at once
+LEARNED = {"xielu": ", Alpha_p[], Alpha_n[], Beta[], Eps[]"}  # scalars that an activation keeps
 
 
 def feed_forward(
@@ -39,12 +40,15 @@ def feed_forward(
 
 def activate(part: str, gate: str, up: str, axes: str, activation: str, **constants: float) -> list[Op]:
     """`up` = activation(gate) * up, or activation(up) where there is no gate."""
+    learned = LEARNED.get(activation, "")
     if not gate:
-        return ops(part, f"{up} = {activation}({up}{axes}) -> {axes}")
+        return ops(part, f"{up} = {activation}({up}{axes}{learned}) -> {axes}")
     if activation in FUSED:
         return ops(part, f"{up} = {activation}({gate}{axes}, {up}{axes}) -> {axes}", **constants)
     return ops(
-        part, f"{gate} = {activation}({gate}{axes}) -> {axes}", f"{up} = mul({gate}{axes}, {up}{axes}) -> {axes}"
+        part,
+        f"{gate} = {activation}({gate}{axes}{learned}) -> {axes}",
+        f"{up} = mul({gate}{axes}, {up}{axes}) -> {axes}",
     )
 
 

@@ -27,6 +27,8 @@ HARMLESS = frozenset(
     temperature top_k top_p typical_p repetition_penalty length_penalty no_repeat_ngram_size
     encoder_no_repeat_ngram_size bad_words_ids num_return_sequences output_scores exponential_decay_length_penalty
     suppress_tokens begin_suppress_tokens tf_legacy_loss use_flash_attn gradient_checkpointing
+    pretraining_tp tokenizer max_sequence_length model_max_length cache_implementation transformers.js_config
+    unsloth_fixed unsloth_version _from_model_config _flash_attn_2_enabled use_flash_attention neftune_noise_alpha
     """.split()
 )
 

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 from assay.blocks import Body, Branch, Decoder, Embedding, Head, Layer, Norm, Rope, Step
 from assay.errors import SourceError
 from assay.sources.config import DEPTH, Config
 
 Names = Mapping[str, str]
+Kind = TypeVar("Kind", bound=Hashable)
 
 
 @dataclass(frozen=True)
@@ -171,8 +172,8 @@ def windows(
     return listed if listed is not None else [default(i) for i in range(layers)]
 
 
-def by_kind(kinds: Sequence[str], make: Callable[[str], Layer]) -> tuple[Layer, ...]:
-    """A layer for each name in turn; layers of one name are one object."""
+def by_kind(kinds: Sequence[Kind], make: Callable[[Kind], Layer]) -> tuple[Layer, ...]:
+    """A layer for each kind in turn, a name or a tuple; layers of one kind are one object."""
     made = {kind: make(kind) for kind in dict.fromkeys(kinds)}
     return tuple(made[kind] for kind in kinds)
 
