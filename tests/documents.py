@@ -91,15 +91,27 @@ def _environment(folder: Path) -> dict[str, str]:
     return {**os.environ, **plain, "PATH": path}
 
 
+def shell(command: str, folder: Path, environment: dict[str, str] | None = None) -> str:
+    """What a command prints, on both of its streams, in a folder."""
+    done = subprocess.run(
+        command,
+        shell=True,
+        cwd=folder,
+        env=environment or _environment(folder),
+        text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+    )
+    return done.stdout
+
+
 def _run_console(example: Example, folder: Path, environment: dict[str, str]) -> list[str]:
     wrong = []
     for command, expected in steps(example.code):
         made = recipe(command.removeprefix("make ")) if command.startswith("make ") else command
-        done = subprocess.run(
-            made, shell=True, cwd=folder, env=environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
-        )
-        if not matches(expected, done.stdout):
-            wrong.append(f"line {example.line}: $ {command}\nexpected:\n{expected}\ngot:\n{done.stdout}")
+        got = shell(made, folder, environment)
+        if not matches(expected, got):
+            wrong.append(f"line {example.line}: $ {command}\nexpected:\n{expected}\ngot:\n{got}")
     return wrong
 
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 
 import pytest
-from documents import ROOT, examples, matches, recipe, regenerated, run_document, steps
+from documents import ROOT, examples, matches, recipe, regenerated, run_document, shell, steps
 
 from assay.readings.conventions import CONVENTIONS
 
@@ -95,3 +96,19 @@ def test_conventions_are_all_explained() -> None:
     text = (ROOT / "docs" / "conventions.md").read_text(encoding="utf-8")
     for name in CONVENTIONS:
         assert f"`{name}`" in text
+
+
+def _paths(value: object, path: str = "") -> set[str]:
+    """Keys of a JSON object as the contract writes them; tables by part and of one sort of figure are one key."""
+    if isinstance(value, list) and value and not isinstance(value[0], int):
+        return set().union(*(_paths(item, f"{path}[]") for item in value))
+    if isinstance(value, dict) and not path.endswith(("by_part", ".prefill", ".steps", ".without_cache")):
+        return set().union(*(_paths(item, f"{path}.{key}".lstrip(".")) for key, item in value.items()))
+    return {path}
+
+
+def test_contract_names_every_key_and_no_other(tmp_path: Path) -> None:
+    text = (ROOT / "docs" / "contract.md").read_text(encoding="utf-8")
+    documented = set(re.findall(r"^\| `([^`]+)` \|", text, re.MULTILINE))
+    printed = shell("assay llama-3-8b --tokens 16k --generate 4 --json", tmp_path)
+    assert _paths(json.loads(printed)) == documented
