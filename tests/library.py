@@ -105,7 +105,7 @@ def their_flops(config: dict[str, Any], tokens: int, auto: str = "AutoModelForCa
 
 
 def check_against_library(config: dict[str, Any], tokens: int = 0, auto: str = "AutoModelForCausalLM") -> None:
-    """Our reading of a config equals the library's model: every tensor, the total, and FLOPs where `tokens` is given."""
+    """Our reading of a config equals the library's model: every tensor, the total, FLOPs where `tokens` is given."""
     from assay.readings.count import count
     from assay.sources.huggingface import read_config
 

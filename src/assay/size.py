@@ -92,7 +92,7 @@ def exact_div(a: Size, b: Size) -> Size:
 
 def floor_div(a: Size, b: Size) -> Size:
     """The integer part of a / b."""
-    if type(a) is int and type(b) is int or _is_array(a) or _is_array(b):
+    if (type(a) is int and type(b) is int) or _is_array(a) or _is_array(b):
         return a // b
     return sys.modules["sympy"].floor(a / b)
 

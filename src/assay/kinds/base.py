@@ -39,6 +39,7 @@ class Extent:
         self.keys: dict[str, Keys] = {}
 
     def __call__(self, axes: Iterable[str]) -> Size:
+        """Elements that the axes span."""
         result: Size = 1
         sizes = self.sizes
         for axis in axes:
@@ -74,6 +75,7 @@ class Visible(Extent):
     """Only the (query, key) pairs that the mask lets through."""
 
     def __call__(self, axes: Iterable[str]) -> Size:
+        """Elements that the axes span, an axis of keys and its queries together as pairs."""
         axes = list(axes)
         result: Size = 1
         for axis in list(axes):
@@ -89,6 +91,7 @@ class Stepped(Extent):
     """The sum over one-token passes, one for each of `n` tokens, each with the keys that are then at hand."""
 
     def __call__(self, axes: Iterable[str]) -> Size:
+        """Elements of all passes together. Raises KindError where no sum over passes is known."""
         axes = list(axes)
         for axis in axes:
             keys = self.keys.get(axis)
