@@ -11,6 +11,7 @@ MODULES = (
     "cohere",
     "gemma",
     "glm",
+    "gains",
     "gpt",
     "granite",
     "granite_moe",
@@ -22,6 +23,7 @@ MODULES = (
     "neox",
     "olmo",
     "opt",
+    "phi",
     "qwen",
     "qwen_moe",
 )

@@ -1,4 +1,4 @@
-"""GPT, GPT-2 and what keeps their layer: LayerNorm with bias, learned or sinusoidal positions, an MLP of two matrices."""
+"""GPT, GPT-2 and what keeps their layer: LayerNorm with bias, a table or sines of positions, an MLP of two matrices."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""OPT and what keeps fairseq's layer: projections with biases, LayerNorms before or behind, position tables with an offset."""
+"""OPT and what keeps the layer of fairseq: biases, norms before or behind, position tables with an offset."""
 
 from __future__ import annotations
 
