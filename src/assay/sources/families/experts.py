@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
-from typing import TypeVar
+from typing import Any, TypeVar
 
-from assay.blocks import Layer, Router
+from assay.blocks import Layer, Moe, Router
 from assay.errors import SourceError
 from assay.sources.config import Config
-from assay.sources.families.common import under
-from assay.sources.families.llama import LLAMA
+from assay.sources.families.common import activation, under
+from assay.sources.families.dense import LLAMA
 
 LAYER = "model.layers.{i}."
+# what configs say of modules that predict further tokens, which no forward pass of the model runs
+FURTHER = ("num_nextn_predict_layers", "num_mtp_layers", "num_mtp_modules")
 K = TypeVar("K", bound=Hashable)
 
 QK_NORM = under(LAYER, {"Gqn": "self_attn.q_norm.weight", "Gkn": "self_attn.k_norm.weight"})
@@ -51,10 +53,20 @@ def chosen(c: Config, key: str, default: int | None, experts: int, of: str) -> i
     return k
 
 
-def grouped(c: Config, experts: int, k: int, of: str, groups: int = 1, keep: int = 1, norm: bool = True) -> Router:
+def grouped(
+    c: Config,
+    experts: int,
+    k: int,
+    of: str,
+    *,
+    groups: int = 1,
+    keep: int = 1,
+    norm: bool = True,
+    scale: float = 1.0,
+) -> Router:
     """Sigmoid scores, a correction for the choice, the best groups first (DeepSeek-AI 2024, section 2.1.2).
 
-    `of` is the key of `experts`; `groups`, `keep` and `norm` are the config class's defaults.
+    `of` is the key of `experts`; the keywords are the config class's defaults.
     """
     g = c.size("n_group", groups)
     kept = c.size("topk_group", keep)
@@ -63,7 +75,34 @@ def grouped(c: Config, experts: int, k: int, of: str, groups: int = 1, keep: int
         c.fail("topk_group", f"at most {c.path('n_group')}, {g}")
     if g > 1 and (per < 2 or k > kept * per):
         c.fail("n_group", f"a split into groups of at least 2 experts, {k} or more of them in {kept} groups")
-    return Router("sigmoid", correction=True, normalize=c.flag("norm_topk_prob", norm), groups=g, keep_groups=kept)
+    return Router(
+        "sigmoid",
+        correction=True,
+        normalize=c.flag("norm_topk_prob", norm),
+        groups=g,
+        keep_groups=kept,
+        scale=c.number("routed_scaling_factor", scale),
+    )
+
+
+def routed(
+    c: Config,
+    of: str,
+    experts: int | None,
+    k: int | None,
+    width: int,
+    shared: tuple[str, int | None] | None,
+    **router: Any,
+) -> Moe:
+    """Experts under GLM's names, `of` the key of their number, `shared` the key of the number of shared ones.
+
+    The numbers and the keywords of the router are the config class's defaults.
+    """
+    e = c.size(of, experts)
+    a = chosen(c, "num_experts_per_tok", k, e, of)
+    inner = c.size("moe_intermediate_size", width)
+    beside = None if shared is None else inner * c.size(*shared, least=0) or None
+    return Moe(e, a, inner, grouped(c, e, a, of, **router), activation=activation(c), shared=beside)
 
 
 def sparse_layers(c: Config, layers: int, default: Callable[[int], bool], key: str = "mlp_layer_types") -> list[bool]:

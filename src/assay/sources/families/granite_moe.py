@@ -5,8 +5,8 @@ from __future__ import annotations
 from assay.blocks import Attention, Decoder, Layer, Moe, Norm, Rope, Router
 from assay.sources.config import Config
 from assay.sources.families.common import activation, depth, family, heads, pre_norm, rms, rope, stack, under, windows
+from assay.sources.families.dense import LLAMA
 from assay.sources.families.experts import LAYER, each, label, packed, window_of
-from assay.sources.families.llama import LLAMA
 from assay.sources.families.mixtral import experts_of
 
 GRANITE = {

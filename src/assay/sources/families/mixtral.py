@@ -21,8 +21,8 @@ from assay.sources.families.common import (
     under,
     windows,
 )
+from assay.sources.families.dense import LLAMA
 from assay.sources.families.experts import LAYER, MIXTRAL, QK_NORM, beside, chosen, label, packed, window_of
-from assay.sources.families.llama import LLAMA
 
 
 def experts_of(c: Config, default: int, k: int, key: str = "num_local_experts") -> tuple[int, int]:

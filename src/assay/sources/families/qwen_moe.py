@@ -19,7 +19,7 @@ from assay.sources.families.experts import (
 )
 
 # keys that configs of these families carry over from their dense kin and that nothing reads
-CARRIED = ("max_window_layers", "num_nextn_predict_layers", "router_jitter_noise")
+CARRIED = ("max_window_layers", "num_nextn_predict_layers", "router_jitter_noise", "use_qk_norm")
 
 
 def qwen_experts(c: Config, experts: int, k: int, width: int, norm: bool, scores: Router, **shared: object) -> Moe:

@@ -1,0 +1,116 @@
+"""K-EXAONE and Kolibri: windowed layers have positions, full layers none; experts beside a shared one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from assay.blocks import Attention, Decoder, Layer, Mlp, Moe, Router
+from assay.sources.config import Config
+from assay.sources.families.common import (
+    activation,
+    depth,
+    family,
+    heads,
+    pre_norm,
+    rms,
+    rope,
+    sandwich,
+    stack,
+    windows,
+)
+from assay.sources.families.experts import (
+    FURTHER,
+    SHARED,
+    chosen,
+    each,
+    label,
+    routed,
+    sandwiched,
+    sparse_layers,
+)
+
+
+@family("exaone_moe", cls="ExaoneMoeForCausalLM", names=SHARED, harmless=FURTHER)
+def exaone_moe(c: Config) -> Decoder:
+    """LG AI Research 2026 (K-EXAONE): windows with positions, full layers without."""
+    d = c.size("hidden_size", 4096)
+    h = heads(c, d, 32, 32)
+    n = depth(c, 32)
+    norm, positions = rms(c, 1e-5), rope(c, h.width)
+    window = c.maybe("sliding_window", 4096)
+    kinds = windows(c, n, pattern(c, n, window is not None))
+    if "sliding_attention" in kinds and window is None:
+        c.fail("sliding_window", "an integer of at least 1 where layers have a window")
+    until = c.size("first_k_dense_replace", 1, least=0)
+    sparse = sparse_layers(c, n, lambda i: i >= until)
+    mlp = Mlp(c.size("intermediate_size", 16384), activation=activation(c))
+    moe = routed(c, "num_experts", 64, 8, 1024, ("num_shared_experts", 1), scale=2.5)
+
+    def layer(key: tuple[str, bool]) -> Layer:
+        slides = key[0] == "sliding_attention"
+        attention = Attention(
+            h.query,
+            h.kv,
+            h.width,
+            qk_norm=norm,
+            positions=positions if slides or window is None else None,
+            window=window if slides else None,
+        )
+        return pre_norm(attention, moe if key[1] else mlp, norm, label(key[0], "experts" if key[1] else "dense"))
+
+    return stack(c, each(list(zip(kinds, sparse, strict=True)), layer), d, norm, vocab=102400, trained=2048)
+
+
+def pattern(c: Config, n: int, slides: bool) -> Callable[[int], str]:
+    """Layer i's kind by `sliding_window_pattern`: every so many layers are full, or letters L and G in turn."""
+    key = "sliding_window_pattern"
+    value = c.data.get(key, 4)
+    if isinstance(value, str):
+        letters = c.word(key, None)
+        if not letters or set(letters) - set("LG"):
+            c.fail(key, "an integer of at least 1, letters L and G, or null")
+        full = [letters[i % len(letters)] == "G" or i == n - 1 for i in range(n)]
+    else:
+        step = c.maybe(key, 4) or 1
+        full = [(i + 1) % step == 0 for i in range(n)]
+    return lambda i: "sliding_attention" if slides and not full[i] else "full_attention"
+
+
+KOLIBRI = {
+    **SHARED,
+    **sandwiched("post_self_attn_layernorm.weight", "post_attention_layernorm.weight", "post_mlp_layernorm.weight"),
+}
+
+
+@family("kolibri1", cls="Kolibri1ForCausalLM", names=KOLIBRI)
+def kolibri1(c: Config) -> Decoder:
+    """Four norms a layer; the correction is added to logits, not to scores."""
+    c.rename(num_local_experts="num_experts")
+    d = c.size("hidden_size", 2560)
+    h = heads(c, d, 48, 4, 128)
+    n = depth(c, 50)
+    norm, positions = rms(c), rope(c, h.width)
+    kinds = windows(c, n, lambda i: "sliding_attention" if (i + 1) % 5 else "full_attention")
+    window = c.maybe("sliding_window", 513)
+    if "sliding_attention" in kinds and window is None:
+        c.fail("sliding_window", "an integer of at least 1 where layers have a window")
+    e = c.size("num_experts", 384)
+    a = chosen(c, "num_experts_per_tok", 6, e, "num_experts")
+    router = Router("sigmoid-of-chosen", correction=True, normalize=c.flag("norm_topk_prob", False))
+    shared = c.size("shared_expert_intermediate_size", 512)
+    width = c.size("moe_intermediate_size", 512)
+    moe = Moe(e, a, width, router, activation=activation(c), shared=shared)
+
+    def layer(kind: str) -> Layer:
+        slides = kind == "sliding_attention"
+        attention = Attention(
+            h.query,
+            h.kv,
+            h.width,
+            qk_norm=norm,
+            positions=positions if slides or window is None else None,
+            window=window if slides else None,
+        )
+        return sandwich(attention, moe, norm, label(kind))
+
+    return stack(c, each(kinds, layer), d, norm, vocab=128000, trained=262144)

@@ -1,0 +1,106 @@
+"""GLM-4.5 and what keeps its layer: sigmoid scores with a correction, the best groups first, shared experts."""
+
+from __future__ import annotations
+
+from assay.blocks import Attention, Decoder, Layer, Mlp, Moe
+from assay.sources.config import Config
+from assay.sources.families.common import activation, depth, family, heads, pre_norm, rms, rope, stack, windows
+from assay.sources.families.experts import FURTHER, SHARED, each, label, routed, window_of
+
+
+def first_dense(c: Config, n: int, attention: Attention, moe: Moe, width: int, first: int) -> tuple[Layer, ...]:
+    """The first `first_k_dense_replace` layers with a dense MLP, experts in the others."""
+    norm = rms(c)
+    until = c.size("first_k_dense_replace", first, least=0)
+    mlp = Mlp(c.size("intermediate_size", width), activation=activation(c))
+
+    def layer(dense: bool) -> Layer:
+        return pre_norm(attention, mlp if dense else moe, norm, "dense" if dense else "experts")
+
+    return each([i < until for i in range(n)], layer)
+
+
+@family("glm4_moe", cls="Glm4MoeForCausalLM", names=SHARED, harmless=FURTHER)
+def glm4_moe(c: Config) -> Decoder:
+    """Zeng et al. 2025 (GLM-4.5)."""
+    c.rename(num_local_experts="n_routed_experts")
+    d = c.size("hidden_size", 4096)
+    # the config class's own sizes leave a rest: a head's width is rounded down
+    h = heads(c, d, 96, 8, max(1, d // c.size("num_attention_heads", 96)))
+    norm = rms(c, 1e-5)
+    attention = Attention(
+        h.query,
+        h.kv,
+        h.width,
+        bias="qkv" if c.flag("attention_bias", False) else "",
+        qk_norm=norm if c.flag("use_qk_norm", False) else None,
+        positions=rope(c, h.width, partial=0.5),
+    )
+    moe = routed(c, "n_routed_experts", 128, 8, 1408, ("n_shared_experts", 1))
+    layers = first_dense(c, depth(c, 46), attention, moe, 10944, 1)
+    return stack(c, layers, d, norm, vocab=151552, trained=131072)
+
+
+@family("sarvam_moe", cls="Glm4MoeForCausalLM", names=SHARED, harmless=FURTHER)
+def sarvam_moe(c: Config) -> Decoder:
+    """GLM's mixture under other names and numbers."""
+    c.rename(
+        num_local_experts="n_routed_experts",
+        num_experts="n_routed_experts",
+        num_shared_experts="n_shared_experts",
+        use_qkv_bias="attention_bias",
+    )
+    d = c.size("hidden_size", 4096)
+    h = heads(c, d, 64, 4, 64)
+    norm = rms(c)
+    attention = Attention(
+        h.query,
+        h.kv,
+        h.width,
+        bias="qkv" if c.flag("attention_bias", False) else "",
+        qk_norm=norm if c.flag("use_qk_norm", True) else None,
+        positions=rope(c, h.width, 8e6),
+    )
+    moe = routed(c, "n_routed_experts", 128, 6, 1024, ("n_shared_experts", 1), scale=2.5)
+    layers = first_dense(c, depth(c, 19), attention, moe, 8192, 1)
+    return stack(c, layers, d, norm, vocab=262144, trained=131072)
+
+
+@family("solar_open", cls="SolarOpenForCausalLM", names=SHARED, harmless=(*FURTHER, "intermediate_size"))
+def solar_open(c: Config) -> Decoder:
+    """Experts in every layer, no norms of queries and keys."""
+    c.rename(num_local_experts="n_routed_experts")
+    c.inert("first_k_dense_replace", 0)
+    c.inert("use_qk_norm", False)
+    d = c.size("hidden_size", 4096)
+    h = heads(c, d, 64, 8, 128)
+    norm = rms(c, 1e-5)
+    bias = "qkv" if c.flag("attention_bias", False) else ""
+    attention = Attention(h.query, h.kv, h.width, bias=bias, positions=rope(c, h.width, 1e6))
+    layer = pre_norm(attention, routed(c, "n_routed_experts", 128, 8, 1280, ("n_shared_experts", 1)), norm)
+    return stack(c, (layer,) * depth(c, 48), d, norm, vocab=196608, trained=131072)
+
+
+@family("dots1", cls="Dots1ForCausalLM", names=SHARED, harmless=("moe_layer_freq", "scoring_func", *FURTHER))
+def dots1(c: Config) -> Decoder:
+    """Huo et al. 2025 (dots.llm1)."""
+    c.rename(num_local_experts="n_routed_experts")
+    d = c.size("hidden_size", 4608)
+    h = heads(c, d, 32, 32)
+    n = depth(c, 62)
+    norm, positions = rms(c), rope(c, h.width)
+    bias = "qkvo" if c.flag("attention_bias", False) else ""
+    moe = routed(c, "n_routed_experts", None, None, 1408, ("n_shared_experts", None), norm=False)
+    slides = c.maybe("sliding_window", 4096) is not None
+    first = c.size("max_window_layers", 62, least=0)
+    kinds = windows(c, n, lambda i: "sliding_attention" if slides and i >= first else "full_attention")
+    window = window_of(c, kinds, 4096)
+    until = c.size("first_k_dense_replace", 0, least=0)
+    mlp = Mlp(c.size("intermediate_size", 10944), activation=activation(c))
+
+    def layer(key: tuple[str, bool]) -> Layer:
+        held = window if key[0] == "sliding_attention" else None
+        attention = Attention(h.query, h.kv, h.width, bias=bias, qk_norm=norm, positions=positions, window=held)
+        return pre_norm(attention, moe if key[1] else mlp, norm, label(key[0], "experts" if key[1] else "dense"))
+
+    return stack(c, each([(kinds[i], i >= until) for i in range(n)], layer), d, norm, vocab=152064, trained=2048)
