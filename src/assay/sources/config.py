@@ -164,12 +164,16 @@ class Config:
         """Keys that change values and not sizes, or nothing that is counted."""
         self.used.update(keys)
 
-    def unread(self) -> list[str]:
-        """The keys nobody asked for; below a key that was asked for they are written `key.inner`, nulls left out."""
-        own = [key for key in self.given if key not in self.used]
+    def remaining(self) -> dict[str, Any]:
+        """Keys and values that nobody asked for; those within a table that was read are written `table.key`."""
+        own = {key: self.data[key] for key in self.given if key not in self.used}
         for name, child in self.children.items():
-            own += [f"{name}.{key}" for key in child.unread() if child.data.get(key, True) is not None]
+            own |= {f"{name}.{key}": value for key, value in child.remaining().items() if value is not None}
         return own
+
+    def unread(self) -> list[str]:
+        """The keys nobody asked for."""
+        return list(self.remaining())
 
 
 class _Required:

@@ -5,79 +5,114 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from assay.errors import SourceError
+from assay.errors import SizeError, SourceError
+from assay.sources.classes import choose, family_of, finish
 from assay.sources.config import Config
-from assay.sources.families import FAMILIES
+from assay.sources.families import FAMILIES, Family
+from assay.sources.harmless import HARMLESS, INERT, is_harmless
+from assay.sources.shown import name as shown
+from assay.sources.shown import short
 from assay.spec import Model
 
-# keys of any config that change no tensor and no operation of the model itself
-HARMLESS = frozenset(
+__all__ = ["HARMLESS", "read_config"]
+
+MOST = 6  # keys that one line names
+
+
+def read_config(
+    data: Mapping[str, Any], where: str, name: str, allow: Collection[str] = (), cls: str | None = None
+) -> Model:
+    """The model that a config describes, of the class `cls` or the one that the config names.
+
+    `where` names the file in messages, `name` the model; keys of `allow` may stay unread.
+    Raises SourceError naming file, key, value and what is allowed; SettingError for a class that the family lacks.
     """
-    _name_or_path name_or_path _commit_hash _attn_implementation _attn_implementation_internal attn_implementation
-    _attn_implementation_autoset transformers_version torch_dtype dtype model_type architectures auto_map use_cache
-    torchscript use_bfloat16 custom_pipelines adapters_auto_loading is_decoder pruned_heads chunk_size_feed_forward
-    bos_token_id eos_token_id pad_token_id sep_token_id unk_token_id cls_token_id mask_token_id
-    decoder_start_token_id forced_bos_token_id forced_eos_token_id tokenizer_class prefix
-    initializer_range initializer_factor attention_dropout hidden_dropout embd_pdrop attn_pdrop resid_pdrop
-    embedding_dropout residual_dropout hidden_dropout_prob attention_probs_dropout_prob dropout activation_dropout
-    classifier_dropout output_router_logits router_aux_loss_coef router_z_loss_coef
-    output_attentions output_hidden_states return_dict return_dict_in_generate remove_invalid_values
-    task_specific_params problem_type finetuning_task id2label label2id num_labels
-    max_length min_length max_new_tokens do_sample early_stopping num_beams num_beam_groups diversity_penalty
-    temperature top_k top_p typical_p repetition_penalty length_penalty no_repeat_ngram_size
-    encoder_no_repeat_ngram_size bad_words_ids num_return_sequences output_scores exponential_decay_length_penalty
-    suppress_tokens begin_suppress_tokens tf_legacy_loss use_flash_attn gradient_checkpointing
-    pretraining_tp tokenizer max_sequence_length model_max_length cache_implementation transformers.js_config
-    unsloth_fixed unsloth_version _from_model_config _flash_attn_2_enabled use_flash_attention neftune_noise_alpha
-    """.split()
-)
-
-
-# keys of any config that change nothing while they have one of these values
-INERT: dict[str, tuple[Any, ...]] = {
-    "add_cross_attention": (False,),
-    "cross_attention_hidden_size": (),
-    "is_encoder_decoder": (False,),
-    "tie_encoder_decoder": (False,),
-}
-
-
-def check_inert(c: Config, allow: Collection[str]) -> None:
-    """Raise SourceError for a key that nobody read, here or below, and that does not have its inert value."""
-    for key in INERT.keys() & c.data.keys() - c.used - set(allow):
-        c.inert(key, *INERT[key])
-    for child in c.children.values():
-        check_inert(child, allow)
-
-
-def read_config(data: Mapping[str, Any], where: str, name: str, allow: Collection[str] = ()) -> Model:
-    """The model that a config describes. Raises SourceError naming file, key, value and what is allowed."""
     c = Config(data, where)
+    family, notes = _family(c)
+    choice = choose(c, family, cls)
+    try:
+        made, names = finish(c, family.read(c), family, choice.role)
+        formats = [c.table(key) for key in ("quantization_config", "compression_config")]
+        kept = _dtype(c)
+        notes += [*choice.notes, *_unknown(c, family, allow)]
+        return Model(
+            name,
+            made.segments(names),
+            family=family.model_type,
+            cls=choice.cls,
+            source=where,
+            layers=made.depth,
+            width=made.width,
+            positions=made.limit,
+            trained=made.trained,
+            dtype=kept,
+            quantization=formats[0] or formats[1],
+            ignored=tuple(c.unread()),
+            notes=tuple(notes),
+        )
+    except SizeError as error:  # sizes that each fit, and do not fit each other
+        raise SourceError(f"{where}: {error}") from None
+
+
+def _family(c: Config) -> tuple[Family, list[str]]:
+    """The family by `model_type`; where there is none, by the class that `architectures` names. Raises SourceError."""
+    if not c.has("model_type"):
+        return _by_class(c)
     model_type = c.word("model_type", None)
     found = FAMILIES.get(model_type)
-    if found is None:
-        raise SourceError(f"{where}: model_type is {model_type!r}; known: {', '.join(sorted(FAMILIES))}")
-    made = found.read(c)
-    quantization = c.table("quantization_config") or c.table("compression_config")
-    check_inert(c, allow)
-    known = HARMLESS | found.harmless | set(allow)
-    unknown = [key for key in c.unread() if not known & {key, key.rpartition(".")[2]} and data.get(key, True) is not None]
+    if found is not None:
+        return found, []
+    from assay.sources.types import RENAMED, refusal  # only where the type is not one of ours
+
+    renamed = RENAMED.get(model_type)
+    if renamed is None or renamed.to not in FAMILIES:
+        raise SourceError(f"{c.where}: {refusal(model_type, FAMILIES, 'auto_map' in c.data)}")
+    c.data = {**renamed.values, **c.data}
+    c.rename(**renamed.keys)
+    return FAMILIES[renamed.to], [f"model_type {model_type} is read as {renamed.to}, whose layers it has"]
+
+
+def _by_class(c: Config) -> tuple[Family, list[str]]:
+    classes = c.sequence("architectures", lambda v: isinstance(v, str), "class names") or [""]
+    model_type = family_of(classes[0])
+    if model_type is None:
+        of = f", and architectures, {short(classes)}, is of no one known type" if classes[0] else ""
+        state = "null" if "model_type" in c.data else "missing"
+        raise SourceError(f"{c.where}: model_type is {state}{of}; it must be one of {', '.join(sorted(FAMILIES))}")
+    return FAMILIES[model_type], [f"model_type is missing; {shown(classes[0])} of architectures is of {model_type}"]
+
+
+def _dtype(c: Config) -> str | None:
+    """The weights' dtype, where the config says; the newer key first."""
+    for key in ("dtype", "torch_dtype"):
+        if c.has(key):
+            kept = c.word(key, None)
+            return None if kept == "auto" else kept.removeprefix("torch.")
+    return None
+
+
+def _unknown(c: Config, family: Family, allow: Collection[str]) -> list[str]:
+    """Notes on keys let through. Raises SourceError for keys that nobody read and that might change the model."""
+    allowed = {allow} if isinstance(allow, str) else set(allow)
+    unread = {
+        path: value
+        for path, value in c.remaining().items()
+        if not is_harmless(path, value) and not family.harmless & {path, path.rpartition(".")[2]}
+    }
+    unknown = {path: value for path, value in unread.items() if not allowed & {path, path.rpartition(".")[2]}}
     if unknown:
+        said = ", ".join(f"{shown(path)} is {short(value)}" for path, value in list(unknown.items())[:MOST])
+        more = f" and {len(unknown) - MOST} more keys" if len(unknown) > MOST else ""
+        letting = " ".join(f"--allow {shown(path)}" for path in list(unknown)[:MOST])
         raise SourceError(
-            f"{where}: {', '.join(unknown)}: not known for {model_type}, and might change the model; --allow KEY lets one pass"
+            f"{c.where}: {said}{more}: not known for {family.model_type}{_unless(unknown)}, and might change "
+            f"the model; {letting} leaves it out of account"
         )
-    kept = data.get("dtype", data.get("torch_dtype"))
-    return Model(
-        name,
-        made.segments(found.names),
-        family=model_type,
-        cls=found.cls,
-        source=where,
-        layers=made.depth,
-        width=made.width,
-        positions=made.limit,
-        trained=made.trained,
-        dtype=kept if isinstance(kept, str) else None,
-        quantization=quantization,
-        ignored=tuple(c.unread()),
-    )
+    return [f"{shown(path)} is {short(value)}: let through, and not in the figures" for path, value in unread.items()]
+
+
+def _unless(unknown: Collection[str]) -> str:
+    """The values at which keys that are known to the library at large change nothing."""
+    inert = {path: INERT.get(path.rpartition(".")[2]) for path in unknown}
+    said = [f"{shown(path)} {' or '.join(map(short, values))}" for path, values in inert.items() if values]
+    return f" unless {', '.join(said)}" if said else ""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 LONGEST = 60  # characters of a value
 LONGEST_NAME = 200  # of a path or key
 
@@ -39,10 +37,3 @@ def name(text: object) -> str:
         half = LONGEST_NAME // 2 - 2
         shown = f"{shown[:half]}...{shown[-half:]}"
     return shown
-
-
-def names(keys: Iterable[object], most: int = 8) -> str:
-    """Several keys, the first few of them."""
-    listed = [name(key) for key in keys]
-    more = len(listed) - most
-    return ", ".join(listed[:most]) + (f" and {more} more" if more > 0 else "")

@@ -1,0 +1,145 @@
+"""JSON read strictly: what two readers could understand differently is refused, and so is what no config needs."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from assay.errors import SourceError
+from assay.sources.shown import name, short
+
+LIMIT = 16 * 1024 * 1024  # bytes; the largest configs hold lists of labels or of quantized layers, some megabytes
+DEPTH = 32  # levels of nesting
+
+_MAGIC = {  # files that people hand over by mistake, and some text that is no UTF-8
+    b"GGUF": "a GGUF file",
+    b"PK\x03\x04": "a zip archive, as PyTorch's checkpoints are",
+    b"\x80\x02": "a pickle",
+    b"\x1f\x8b": "compressed by gzip",
+    b"\xff\xfe": "UTF-16; save it as UTF-8",
+    b"\xfe\xff": "UTF-16; save it as UTF-8",
+}
+
+
+def parse(raw: bytes, where: str) -> dict[str, Any]:
+    """The object that some bytes hold. Raises SourceError naming `where`, and line and column of what does not fit."""
+    text = decode(raw, where)
+    try:
+        found = json.loads(
+            text,
+            object_pairs_hook=lambda pairs: _table(pairs, where),
+            parse_constant=lambda word: _refuse(where, word),
+            parse_float=lambda word: _number(word, where),
+            parse_int=lambda word: _integer(word, where),
+        )
+    except json.JSONDecodeError as error:
+        raise SourceError(
+            f"{where}: no JSON: {error.msg} at line {error.lineno}, column {error.colno}; {_ends(text, error)}"
+        ) from None
+    except RecursionError:
+        raise SourceError(_deep(where)) from None
+    if not isinstance(found, dict):
+        raise SourceError(f"{where}: holds {_kind(found)}; a config is one JSON object, {{...}}")
+    if text.count("{") + text.count("[") > DEPTH:
+        _check_depth(found, where)
+    return found
+
+
+def decode(raw: bytes, where: str) -> str:
+    """The text of some bytes. Raises SourceError for what is empty, too large, or no UTF-8 text."""
+    if len(raw) > LIMIT:
+        raise SourceError(f"{where}: larger than {LIMIT >> 20} MiB; a config is a few kilobytes")
+    if not raw.strip():
+        raise SourceError(f"{where}: empty; a config is one JSON object, {{...}}")
+    for magic, what in _MAGIC.items():
+        if raw.startswith(magic):
+            raise SourceError(f"{where}: {what}; a config is JSON text")
+    try:
+        text = raw.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise SourceError(f"{where}: byte {error.start} is no UTF-8; a config is JSON text") from None
+    if "\x00" in text:
+        raise SourceError(f"{where}: binary, byte {text.index(chr(0))} is zero; a config is JSON text")
+    return text
+
+
+def plain(data: Mapping[Any, Any], where: str) -> dict[str, Any]:
+    """A dict from Python as JSON would hold it: keys are strings, tuples lists. Raises SourceError for other values."""
+    return {str(key): _plain(value, where, f"{key}", 1) for key, value in data.items()}
+
+
+def _plain(value: Any, where: str, path: str, depth: int) -> Any:
+    if value is None or isinstance(value, str | int):
+        return value
+    if isinstance(value, float):
+        if not math.isfinite(value):
+            raise SourceError(f"{where}: {name(path)} is {value}; a number must be finite")
+        return value
+    if depth > DEPTH:
+        raise SourceError(_deep(where))
+    if isinstance(value, Mapping):
+        return {str(key): _plain(held, where, f"{path}.{key}", depth + 1) for key, held in value.items()}
+    if isinstance(value, list | tuple | set | frozenset):
+        return [_plain(held, where, path, depth + 1) for held in value]
+    if type(value).__module__ == "torch":  # a dtype, before a config object writes it as a string
+        return str(value).removeprefix("torch.")
+    raise SourceError(f"{where}: {name(path)} is a {type(value).__name__}; it must be a value that JSON can hold")
+
+
+def _table(pairs: list[tuple[str, Any]], where: str) -> dict[str, Any]:
+    made = dict(pairs)
+    if len(made) != len(pairs):
+        seen: set[str] = set()
+        twice = next(key for key, _ in pairs if key in seen or seen.add(key))  # type: ignore[func-returns-value]
+        raise SourceError(f"{where}: {name(twice)} stands twice in one object; each key must stand once")
+    return made
+
+
+def _refuse(where: str, word: str) -> Any:
+    raise SourceError(f"{where}: {word} is no JSON; a number must be finite")
+
+
+def _number(word: str, where: str) -> float:
+    value = float(word)
+    if math.isinf(value):
+        raise SourceError(f"{where}: {short(word)[1:-1]} is beyond any number that a config holds")
+    return value
+
+
+def _integer(word: str, where: str) -> int:
+    if len(word) > 100:
+        raise SourceError(f"{where}: an integer of {len(word)} digits is beyond any that a config holds")
+    return int(word)
+
+
+def _check_depth(found: dict[str, Any], where: str) -> None:
+    """Refuse what nests deeper than any config, level by level, without recursion."""
+    level: list[Any] = [found]
+    for _ in range(DEPTH):
+        level = [
+            held
+            for value in level
+            for held in (value.values() if isinstance(value, dict) else value)
+            if isinstance(held, dict | list)
+        ]
+        if not level:
+            return
+    raise SourceError(_deep(where))
+
+
+def _deep(where: str) -> str:
+    return f"{where}: nested deeper than {DEPTH} levels; a config is not"
+
+
+def _ends(text: str, error: json.JSONDecodeError) -> str:
+    if error.pos >= len(text.rstrip()):
+        return "the text ends too early"
+    return f"found {short(text[error.pos : error.pos + 20])}"
+
+
+def _kind(value: object) -> str:
+    if isinstance(value, list):
+        return "a list"
+    return {str: "a string", bool: "true or false", type(None): "null"}.get(type(value), "a number")

@@ -1,0 +1,111 @@
+"""Model types that are not read as they stand: other names of known ones, and other kinds of model by name.
+
+Read only once a `model_type` is not found among the families.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from assay.sources.shown import short
+
+
+@dataclass(frozen=True)
+class Renamed:
+    """A type whose configs are those of another: `keys` names old keys today's way, `values` are its own defaults."""
+
+    to: str
+    keys: Mapping[str, str] = field(default_factory=dict)
+    values: Mapping[str, Any] = field(default_factory=dict)
+
+
+# the code that such a repository carries beside its config computes what the named type does
+_FALCON = {"n_head": "num_attention_heads", "n_layer": "num_hidden_layers", "n_head_kv": "num_kv_heads"}
+RENAMED = {
+    "Yi": Renamed("llama"),
+    "xverse": Renamed("llama"),
+    "internlm": Renamed("llama", {"bias": "attention_bias"}, {"attention_bias": True}),
+    "gpt-sw3": Renamed("gpt2"),
+    "phi4": Renamed("phi3"),
+    "kimi_k2": Renamed("deepseek_v3"),
+    "stablelm_epoch": Renamed("stablelm", {"rope_pct": "partial_rotary_factor", "norm_eps": "layer_norm_eps"}),
+    "RefinedWeb": Renamed("falcon", _FALCON, {"new_decoder_architecture": True}),
+    "RefinedWebModel": Renamed("falcon", _FALCON, {"multi_query": False, "parallel_attn": False}),
+}
+
+_KINDS = {
+    "an encoder": """
+        albert bert bert-generation big_bird camembert canine convbert data2vec-text deberta deberta-v2
+        distilbert dpr electra ernie ernie_m esm esmc eurobert flaubert fnet funnel gte ibert jina_embeddings_v3
+        layoutlm layoutlmv2 layoutlmv3 lilt longformer luke markuplm mega megatron-bert mobilebert modernbert mpnet mra
+        mymodernbert neobert neomme new nezha nomic_bert nystromformer perceiver qdqbert rembert retribert roberta
+        roberta-prelayernorm roc_bert roformer splinter squeezebert tapas ultrabert xlm xlm-roberta xlm-roberta-xl
+        xmod yoso
+    """,
+    "an encoder-decoder": """
+        bart bigbird_pegasus blenderbot blenderbot-small encoder-decoder fsmt led longt5 m2m_100 marian mbart mt5 mvp
+        nllb-moe pegasus pegasus_x plbart pop2piano prophetnet seamless_m4t seamless_m4t_v2 speech_to_text speecht5
+        switch_transformers t5 t5gemma t5gemma2 udop umt5 whisper xlm-prophetnet
+    """,
+    "a model with latent attention": """
+        axk1 axk2 bailing_hybrid deepseek_ref deepseek_v2 deepseek_v3 deepseek_v32 deepseek_v4 glm4_moe_lite
+        glm_moe_dsa kimi_k2 longcat_flash minicpm3 sarvam_mla youtu
+    """,
+    "a recurrent or state-space model": "falcon_mamba hgrn2 mamba mamba2 retnet rwkv rwkv5 rwkv6 rwkv7 xlstm",
+    "a hybrid of attention with recurrent, state-space or convolution layers": """
+        bamba falcon_h1 granitemoehybrid hymba jamba kimi_linear lfm2 lfm2_moe lfm3 minimax nemotron_h olmo_hybrid
+        plamo2 qwen3_5_moe_text qwen3_5_text qwen3_next recurrent_gemma zamba zamba2 zaya
+    """,
+    "a vision model": """
+        beit convnext convnextv2 cvt deit dinat dino dinov2 dinov2_with_registers dinov3_convnext dinov3_vit
+        efficientnet hiera ijepa levit mobilevit mobilevitv2 poolformer pvt pvt_v2 regnet resnet sam sam2 segformer swin swin2sr
+        swinv2 timesformer timm_wrapper videomae vit vit_mae vit_msn vitdet vivit yolos
+    """,
+    "a speech or audio model": """
+        audio-spectrogram-transformer bark clap csm data2vec-audio encodec hubert mimi moonshine moshi musicgen
+        musicgen_melody parakeet_ctc sew sew-d unispeech unispeech-sat vits wav2vec2 wav2vec2-bert wav2vec2-conformer
+        wavlm xcodec
+    """,
+    "a text model with towers of other modalities": """
+        align altclip apertus1p5 aria audioflamingo3 aya_vision blip blip-2 blip_text_model bridgetower chameleon
+        chinese_clip clip clip_text_model clip_vision_model cohere2_vision cohere_compass colpali deepseek_vl
+        deepseek_vl_v2 dots3_note emu3 ernie4_5_vl_moe evolla florence2 fuyu gemma3 gemma3n gemma4 gemma4_unified git glm4v glm4v_moe
+        glmasr got_ocr2 granite_speech granite_speech_plus idefics idefics2 idefics3 instructblip internvl
+        internvl_chat janus kimi_k25 kimi_k3 kimi_vl kosmos-2 lfm2_vl llama4 llava llava_llama llava_mistral llava_next
+        llava_next_video llava_onevision llava_qwen2 locateanything maira2 minicpmo minicpmv mistral3 mllama
+        modernvbert molmo molmo2 moss_transcribe_diarize musicflamingo nemo_speechlm NVLM_D omniasr ovis2 paligemma
+        perception_lm phi3_v phi4_multimodal pixtral qwen2_5_omni qwen2_5_vl qwen2_audio qwen2_vl qwen3_5 qwen3_5_moe
+        qwen3_asr qwen3_omni_moe qwen3_vl qwen3_vl_moe qwen4_exp siglip siglip2 smolvlm speech-encoder-decoder
+        trocr ultravbert ultravox vibevoice_asr video_llava vilt vipllava vision-encoder-decoder
+        vision-text-dual-encoder visual_bert voxtral voxtral_realtime xclip
+    """,
+    "a diffusion or time-series model": """
+        autoformer chronos diffusion_gemma dream informer llada patchtsmixer patchtst time_series_transformer timesfm
+    """,
+}
+OTHER_KINDS = {model_type: kind for kind, types in _KINDS.items() for model_type in types.split()}
+
+
+def nearest(word: str, known: Iterable[str]) -> list[str]:
+    """At most three of the known words that are like this one, the nearest first; case does not count."""
+    from difflib import get_close_matches
+
+    spelled = {one.casefold(): one for one in known}
+    found = get_close_matches(word.casefold()[:100], spelled, n=3, cutoff=0.6)
+    return [spelled[one] for one in found]
+
+
+def refusal(model_type: str, known: Iterable[str], remote_code: bool) -> str:
+    """Why a type is not read: what kind of model it is, that it needs foreign code, or what it may have meant."""
+    said = f"model_type is {short(model_type)}"
+    kind = OTHER_KINDS.get(model_type)
+    if kind is not None:
+        return f"{said}, {kind}: not read so far"
+    listed = sorted(known)
+    near = nearest(model_type, listed)
+    meant = f"near it: {', '.join(near)}" if near else f"known: {', '.join(listed)}"
+    if remote_code:
+        return f"{said}, which is not known, and its auto_map needs code from the hub, which is never run; {meant}"
+    return f"{said}, which is not known; {meant}"
