@@ -1,0 +1,392 @@
+"""Figures from papers, model cards and public repositories, each within the tolerance of its last printed digit.
+
+`dims` of a row become a model drawn from blocks, `quantity` and `setting` the figure. What a row leaves out stands in
+GIVEN; what is not of this kind of model, or no count at all, is listed with the reason and counted.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Callable
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+from drawn import block, draw
+
+from assay.blocks import Router
+from assay.readings.count import Count, count
+from assay.spec import Model
+
+FILE = Path(__file__).parents[2] / "shared" / "published.json"
+pytestmark = pytest.mark.skipif(not FILE.exists(), reason="needs the published figures beside the repository")
+
+Row = dict[str, Any]
+
+
+def rows() -> list[Row]:
+    """The rows that may be asserted."""
+    if not FILE.exists():
+        return []
+    return [row for row in json.loads(FILE.read_text()) if row["check"] == "formula"]
+
+
+# -- what rows leave out ---------------------------------------------------------------------------------------------
+
+CLASSIC = {"mlp": "2-matrix", "norm": "LayerNorm", "biases": "all"}
+NO_BIAS = {"norm": "LayerNorm no bias", "biases": "none"}
+GPT3 = {
+    "small": (12, 768, 12),
+    "medium": (24, 1024, 16),
+    "large": (24, 1536, 16),
+    "xl": (24, 2048, 16),
+    "2.7b": (32, 2560, 32),
+    "6.7b": (32, 4096, 32),
+    "13b": (40, 5120, 40),
+    "175b": (96, 12288, 96),
+}
+# Brown et al. 2020, Table 2.1; Touvron et al. 2023; Zhang et al. 2022; DeepSeek-AI 2024; Dai et al. 2024; GPT-2
+GIVEN: dict[str, Row] = {
+    r"megatron2[14]|korth|megascale": {**CLASSIC, "pos": "learned", "ctx": 2048, "tied": True},
+    r"megascale": {"vocab": 50257},
+    r"nanogpt": {**CLASSIC, **NO_BIAS, "pos": "learned", "ctx": 1024, "tied": True},
+    r"\.mpt\.": CLASSIC,
+    r"palm-?\d": {"tied": True, "parallel_block": True, "norms": 1},
+    r"pythia": {"norms": 2},
+    r"chinchilla": {"mlp": "2-matrix", "tied": True},
+    r"kipply": {"mlp": "2-matrix", "heads": 64, "vocab": 1},
+    r"kv.pertoken.opt-13b": {**CLASSIC, "layers": 40, "d_model": 5120, "heads": 40, "vocab": 50272},
+    r"kv.pertoken.llama3-8b": {"layers": 32, "d_model": 4096, "heads": 32, "kv_heads": 8, "vocab": 128256},
+    r"kv.pertoken.llama3-70b": {"layers": 80, "d_model": 8192, "heads": 64, "kv_heads": 8, "vocab": 128256},
+    r"tab9.small.mha": {"layers": 27, "d_model": 2048, "heads": 16, "vocab": 102400},
+    r"kv.esti": {"d_model": 18432, "vocab": 256000, "heads": 64, "tied": True},
+    r"kv.esti.(baseline|optimized)": {"kv_heads": 1},
+    r"flops.4k.llama2-7b": {"d_ffn": 11008, "vocab": 32000},
+    r"flops.4k.deepseek-7b": {"d_ffn": 11008, "vocab": 102400},
+    r"flops.4k.dsmoe-16b": {"d_ffn_dense": 10944, "vocab": 102400},
+    **{
+        rf"gpt3d1.gpt-3-{size}$": {
+            **CLASSIC,
+            "layers": layers,
+            "d_model": d,
+            "heads": heads,
+            "vocab": 50257,
+            "ctx": 2048,
+            "pos": "learned",
+            "tied": True,
+            "d_ffn": 4 * d,
+        }  # fmt: skip
+        for size, (layers, d, heads) in GPT3.items()
+    },
+}
+
+
+def dims(row: Row) -> Row:
+    """The sizes of a row, completed."""
+    known = dict(row["dims"] or {})
+    for pattern, more in GIVEN.items():
+        if re.search(pattern, row["id"]):
+            known = {**known, **more} if "kv.esti" in pattern else {**more, **known}
+    return known
+
+
+def model_of(row: Row) -> Model:
+    """The model of a row's sizes."""
+    d = dims(row)
+    if "d_ffn" not in d:
+        d["d_ffn"] = d.get("d_ffn_dense") or d.get("dense_ffn") or (None if "experts" in d else 4 * d["d_model"])
+    return drawn(json.dumps(d, sort_keys=True))
+
+
+@lru_cache(maxsize=200)
+def drawn(text: str) -> Model:
+    """The same, of the sizes as JSON."""
+    d = json.loads(text)
+    experts = d.get("experts")
+    sparse: Row = {}
+    dense = d["d_ffn"]
+    if experts:
+        width = d.get("moe_ffn") or d["d_ffn"]
+        first, every = d.get("dense_layers", 0), d.get("moe_every", 1)
+        if not (first or every > 1):
+            dense = None
+        sparse = {
+            "experts": experts,
+            "chosen": d["top_k"],
+            "expert_ff": width,
+            "shared_ff": d["shared"] * width if d.get("shared") else None,
+            "moe": lambda i: i >= first and (i + 1) % every == 0,
+            "router": Router(bias="router" in d.get("biases", "")),
+        }
+    norm = d.get("norm", "RMSNorm")
+    arrangement = "sandwich" if "x4" in norm else "pre"
+    if d.get("parallel_block"):
+        arrangement = "parallel" if d["norms"] == 1 else "parallel-2"
+    qk = "full" if d.get("qk_norm") == "full-width" else "head" if d.get("qk_norm") or "qk-norm" in norm else None
+    biases = d.get("biases", "none")
+    window = d.get("sliding_window")
+    return draw(
+        layers=d["layers"],
+        d=d["d_model"],
+        heads=d["heads"],
+        vocab=d["vocab"],
+        ff=dense,
+        kv=d.get("kv_heads"),
+        head=d.get("head_dim"),
+        gated="2-matrix" not in d.get("mlp", ""),
+        norm="rms" if norm.startswith("RMS") else "layer-no-bias" if "no bias" in norm else "layer",
+        biases="qkv" if biases.startswith("qkv") else biases != "none",
+        tied=d.get("tied", False),
+        positions=(d.get("ctx") if "seq" not in d else d["seq"]) if d.get("pos") == "learned" else None,
+        qk_norm=qk,
+        arrangement=arrangement,
+        window=lambda i: window if window and i % 2 == 0 else None,
+        sinks=bool(d.get("attn_sinks")),
+        embedding_norm=bool(d.get("emb_layernorm")),
+        **sparse,
+    )
+
+
+# -- figures ---------------------------------------------------------------------------------------------------------
+
+GPUS = {"a100": 312e12, "h100": 989.5e12, "h100.fp8": 1979e12, "v4": 275e12}  # dense FLOP/s that the rows divide by
+SUFFIX = {"K": 1e3, "B": 1e9, "T": 1e12}
+
+
+def counted(row: Row, **setting: Any) -> Count:
+    """The row's model at a setting, one token where none is given."""
+    return count(model_of(row), **{"tokens": 1, **setting})
+
+
+def found(row: Row, pattern: str) -> tuple[float, ...]:
+    """Numbers of the setting; a K, B or T behind one multiplies."""
+    match = re.search(pattern, row["setting"])
+    assert match, f"{row['id']}: {pattern} not in {row['setting']!r}"
+    return tuple(float(g.rstrip("KBTk")) * SUFFIX.get(g[-1].upper(), 1) for g in match.groups())
+
+
+def six_n(row: Row, *, positions: bool = True) -> int:
+    """6 N, of the active parameters."""
+    p = counted(row).parameters
+    return int(6 * (p.active - (0 if positions else dims(row)["ctx"] * dims(row)["d_model"])))
+
+
+def palm(row: Row, length: int, *, positions: bool = True) -> int:
+    """6 N + 12 L H Q T (Chowdhery et al. 2022, appendix B): N of all parameters, attention over all pairs."""
+    scores = counted(row, past=length - 1).flops.attention_scores
+    return six_n(row, positions=positions) + 3 * int(scores)
+
+
+def causal(row: Row, length: int) -> float:
+    """Training FLOPs per token where only visible pairs count."""
+    return float(3 * counted(row, tokens=length, convention="causal").flops_per_token)
+
+
+def training(row: Row) -> float:
+    """The setting's tokens times 6 N, and attention where the source counts it."""
+    (tokens,) = found(row, r"([\d.]+[BT]) tokens")
+    return tokens * (palm(row, 2048) if "palm" in row["id"] else six_n(row))
+
+
+def chinchilla(row: Row) -> float:
+    """Hoffmann et al. 2022, appendix F: no embedding, no logits, 3 a softmax element; N with relative positions."""
+    d, length = dims(row), 2048
+    plain, soft = (counted(row, tokens=length, convention=c).flops for c in ("matmul", "stable-softmax"))
+    forward = plain.total - plain.by_part["head"] + (soft.total - plain.total) * 3 / 5
+    relative = d["layers"] * d["d_model"] * d["heads"] * d["head_dim"]
+    return float(3 * forward / (6 * (counted(row).parameters.total + relative) * length))
+
+
+def mfu(row: Row) -> float:
+    """Tokens a second times FLOPs per token over the peak, in percent."""
+    key = row["id"]
+    if ".mpt." in key:
+        n, *_ = found(row, r"^(\d+) ")
+        (speed,) = found(row, r"(\d+) tok/s total")
+        peak = GPUS["a100" if "a100" in key else "h100.fp8" if key.endswith("fp8") else "h100"]
+        assert counted(row).parameters.total == dims(row)["params"]
+        return 100 * speed * palm(row, dims(row)["seq"]) / (n * peak)
+    if "korth" in key:
+        n, batch, seconds = found(row, r"(\d+) GPUs, GBS (\d+).*iteration ([\d.]+) s")
+        spent = 3 * int(counted(row, batch=int(batch), tokens=2048).flops.total)
+        return 100 * spent / (seconds * n * GPUS["a100"])
+    if "nanogpt" in key:
+        n, length, seconds = found(row, r"(\d+) sequences x(\d+) in ([\d.]+) s")
+        return 100 * n * length * palm(row, 1024, positions=False) / (seconds * GPUS["a100"])
+    if "megascale" in key:
+        n, speed = found(row, r"(\d+) A100.*, ([\d.]+k) tok/s")
+        return 100 * speed * palm(row, 2048) / (n * GPUS["a100"])
+    per_token = six_n(row) if key.endswith("noattn") else palm(row, 2048)
+    return 100 * 238_300 * per_token / (6144 * GPUS["v4"])  # PaLM: 238.3 k tokens a second
+
+
+def length(row: Row) -> int:
+    """The s of a setting."""
+    return int(found(row, r"s=?(\d{4,})")[0])
+
+
+def longest(row: Row) -> float:
+    """Tokens that 30 % of 64 chips' 32 GiB hold; a cache whose one head every chip keeps is there 64 times."""
+    (batch,) = found(row, r"batch (\d+)")
+    copies = 64 if ".baseline." in row["id"] else 1
+    return float(0.3 * 64 * 32 * 2**30 / (batch * counted(row).cache.marginal_bytes_per_token * copies))
+
+
+def active(row: Row) -> int:
+    """Both embeddings counted, or the head's alone (gpt-oss)."""
+    p = counted(row).parameters
+    return int(p.active - (p.embedding if "gpt-oss" in row["id"] else 0))
+
+
+def part(*names: str) -> Callable[[Row], float]:
+    """Parameters of some parts."""
+    return lambda row: sum(counted(row).parameters.by_part[name] for name in names)
+
+
+def projections(row: Row) -> float:
+    """Of keys and values, one token, all layers."""
+    d = dims(row)
+    of = block("k = linear(x[n d], Wk[d e]) -> [n e]\nv = linear(x[n d], Wv[d e]) -> [n e]", d=d["d_model"])
+    return float(d["layers"] * count(of, tokens=1, e=d["d_model"]).flops.total)
+
+
+def four_bit(row: Row) -> float:
+    """Experts at 4.25 bits, the rest at 16."""
+    p = counted(row).parameters
+    experts = p.by_part["experts"]
+    return float(experts * 4.25 / 8 + 2 * (p.total - experts))
+
+
+def served(row: Row) -> float:
+    """int8 weights and caches of a batch."""
+    batch, context = found(row, r"batch (\d+) x (\d+)")
+    of = counted(row, batch=int(batch), past=int(context) - 1, weights="int8", cache="int8")
+    return float(of.weight_bytes + of.cache.bytes)
+
+
+FIGURES: dict[str, Callable[[Row], float]] = {
+    "total parameters": lambda r: counted(r).parameters.total,
+    "non-embedding parameters": lambda r: counted(r).parameters.non_embedding,
+    "non-embedding parameters (text)": lambda r: counted(r).parameters.non_embedding,
+    "embedding parameters": lambda r: counted(r).parameters.embedding,
+    "active parameters": active,
+    "MLP parameters (experts+router)": part("experts", "router"),
+    "attention parameters": part("attention"),
+    "embed+unembed parameters": part("embedding", "head"),
+    "parameters, 12 L d^2": part("attention", "mlp"),
+    "forward FLOPs, one 1024 sequence": lambda r: counted(r, tokens=1024).flops.total,
+    "fwd+bwd FLOPs, one 1024 sequence": lambda r: 3 * counted(r, tokens=1024).flops.total,
+    "fwd+bwd FLOPs by PaLM formula": lambda r: 1024 * palm(r, 1024, positions=False),
+    "model FLOPs per token": lambda r: palm(r, 2048),
+    "training FLOPs per token": lambda r: causal(r, length(r)),
+    "FLOPs per token implied by (TFLOP/s/GPU)/(tok/s/GPU)": lambda r: causal(r, length(r)),
+    "training FLOPs per 4K tokens": lambda r: 3 * counted(r, tokens=4096).flops.total,
+    "total training FLOPs": training,
+    "training FLOPs": training,
+    "training PF-days": lambda r: training(r) / (1e15 * 86400),
+    "FLOPs (their formula) / 6ND": chinchilla,
+    "K,V projection FLOPs for one token": projections,
+    "KV cache per token": lambda r: counted(r).cache.marginal_bytes_per_token / (2 if "elements" in r["unit"] else 1),
+    "KV bytes per token, int8": lambda r: counted(r, cache="int8").cache.marginal_bytes_per_token,
+    "max context length": longest,
+    "checkpoint bf16": lambda r: counted(r, weights="bf16").weight_bytes,
+    "checkpoint size": four_bit,
+    "weights+KV": served,
+    "MFU": mfu,
+    "MFU (with attention)": mfu,
+    "MFU (no attention)": mfu,
+}
+
+UNITS = {
+    "": 1, "M": 1e6, "B": 1e9, "T": 1e12, "FLOP": 1, "GFLOP/token": 1e9, "TFLOP/token": 1e12, "TFLOP": 1e12,
+    "PF-day": 1, "ratio": 1, "bytes": 1, "K elements": 1e3, "KB": 1e3, "KiB": 2**10, "GiB": 2**30, "GB": 1e9,
+    "tokens": 1, "%": 1,
+}  # fmt: skip
+
+# -- out of scope ----------------------------------------------------------------------------------------------------
+
+BY_SIZES = {  # a key of the sizes that tells another kind of model
+    "kv_lora": "latent attention",
+    "linear_layers": "linear attention",
+    "lightning_layers": "linear attention",
+    "enc_layers": "encoder-decoder",
+    "types": "encoder",
+    "patch": "vision",
+    "mtp": "counts a multi-token-prediction module, not its embeddings",
+}
+BY_ID = {
+    r"gpt3d1.(t5|bert|roberta)": "6 N D of a rounded N, no sizes given",
+    r"tab9.*mla": "latent attention",
+    r"mfu.megatron24|mfu.llama3|mfu.maxtext": "FLOP/s over a peak: no model in it",
+    r"mfu.megascale.megascale": "its window is not given",
+}
+BY_QUANTITY = {
+    "activation": r"activation|5as/h|selective recompute|throughput gain",
+    "memory of training": r"model-state memory|model states|GPU memory|full checkpoint",
+    "time": r"days|iteration time|tokens/s|tok/s|decode|GPU-h|GB/s|step",
+    "time or hardware": r"HFU|TFLOP/s per GPU|BF16 MFU|prefill MFU|FLOPs:bytes",
+    "rows of a table, no figure": r"rows of the table",
+}
+
+
+def out_of_scope(row: Row) -> str | None:
+    """Why a row is not a count of a decoder-only attention model, or None."""
+    for key, reason in BY_SIZES.items():
+        if key in (row["dims"] or {}):
+            return reason
+    for pattern, reason in BY_ID.items():
+        if re.search(pattern, row["id"]):
+            return reason
+    if row["quantity"] in FIGURES:
+        return None
+    for reason, pattern in BY_QUANTITY.items():
+        if re.search(pattern, row["quantity"]):
+            return reason
+    raise AssertionError(f"{row['id']}: {row['quantity']!r} is neither covered nor listed")
+
+
+COVERED = [row for row in rows() if out_of_scope(row) is None]
+
+
+@pytest.mark.parametrize("row", COVERED, ids=[row["id"] for row in COVERED])
+def test_figure(row: Row) -> None:
+    unit = 1 if row["quantity"].startswith("KV bytes") else UNITS[row["unit"]]
+    assert FIGURES[row["quantity"]](row) / unit == pytest.approx(row["value"], rel=row["tol_rel"])
+
+
+def test_nothing_drops_silently() -> None:
+    """How many rows are covered, and how many are left out for which reason."""
+    assert len(COVERED) == 185
+    assert Counter(reason for row in rows() if (reason := out_of_scope(row))) == {
+        "activation": 26,
+        "time": 21,
+        "latent attention": 17,
+        "6 N D of a rounded N, no sizes given": 13,
+        "FLOP/s over a peak: no model in it": 13,
+        "memory of training": 11,
+        "encoder-decoder": 10,
+        "time or hardware": 7,
+        "vision": 6,
+        "its window is not given": 4,
+        "linear attention": 3,
+        "counts a multi-token-prediction module, not its embeddings": 3,
+        "encoder": 2,
+        "rows of a table, no figure": 1,
+    }
+
+
+def test_an_unknown_quantity_is_an_error() -> None:
+    with pytest.raises(AssertionError, match="neither covered nor listed"):
+        out_of_scope({"id": "x", "quantity": "taste", "dims": None})
+
+
+def test_a_wrong_size_is_seen() -> None:
+    """The tolerance is tight enough to tell one MLP width from the next."""
+    (row,) = (row for row in COVERED if row["id"] == "params.llama2-70b")
+    wrong = {**row, "dims": {**row["dims"], "d_ffn": row["dims"]["d_ffn"] + 1}}
+    assert counted(row).parameters.total == row["value"] != counted(wrong).parameters.total
+    with pytest.raises(AssertionError, match="6897"):
+        test_figure(wrong)
