@@ -12,7 +12,6 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
-from assay.errors import UnknownModel
 from assay.sources.files import CONFIG
 from assay.sources.jsontext import LIMIT
 from assay.sources.shown import name
@@ -85,13 +84,13 @@ def cached(repository: Repository) -> Path | None:
     return found if found.is_symlink() or found.exists() else None
 
 
-def fetch(repository: Repository) -> bytes:
-    """The config.json from the hub. Raises UnknownModel, saying what was tried, when it is not had in time."""
+def fetch(repository: Repository) -> tuple[bytes, str]:
+    """The config.json from the hub; or nothing, and what was tried and came of it, after five seconds at most."""
     from threading import Thread
 
     endpoint = (os.environ.get("HF_ENDPOINT") or ENDPOINT).rstrip("/")
     if not endpoint.startswith(("https://", "http://")):
-        raise UnknownModel(f"HF_ENDPOINT is {name(endpoint)!r}; it must begin with https:// or http://")
+        return b"", f"HF_ENDPOINT is {name(endpoint)!r}, which must begin with https:// or http://"
     url = f"{endpoint}/{repository.repo}/resolve/{repository.revision.replace('/', '%2F')}/{CONFIG}"
     answer: list[bytes | str] = []
     thread = Thread(target=lambda: answer.append(_get(url)), daemon=True)  # a name look-up has no limit of its own
@@ -99,11 +98,8 @@ def fetch(repository: Repository) -> bytes:
     thread.join(SECONDS)
     outcome = answer[0] if answer else f"no answer in {SECONDS:g} s"
     if isinstance(outcome, bytes):
-        return outcome
-    raise UnknownModel(
-        f"{repository}: not in the local cache ({name(cache_folder())}), and {name(url)} gave {outcome}; "
-        f"a downloaded {CONFIG} can be given by its path"
-    )
+        return outcome, ""
+    return b"", f"{name(url)} gave {outcome}; a config.json at hand can be given by its path"
 
 
 def _get(url: str) -> bytes | str:

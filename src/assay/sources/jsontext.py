@@ -12,6 +12,7 @@ from assay.sources.shown import name, short
 
 LIMIT = 16 * 1024 * 1024  # bytes; the largest configs hold lists of labels or of quantized layers, some megabytes
 DEPTH = 32  # levels of nesting
+WANTED = "a config is one JSON object, {...}"
 
 _MAGIC = {  # files that people hand over by mistake, and some text that is no UTF-8
     b"GGUF": "a GGUF file",
@@ -41,27 +42,27 @@ def parse(raw: bytes, where: str) -> dict[str, Any]:
     except RecursionError:
         raise SourceError(_deep(where)) from None
     if not isinstance(found, dict):
-        raise SourceError(f"{where}: holds {_kind(found)}; a config is one JSON object, {{...}}")
+        raise SourceError(f"{where}: holds {_kind(found)}; {WANTED}")
     if text.count("{") + text.count("[") > DEPTH:
         _check_depth(found, where)
     return found
 
 
-def decode(raw: bytes, where: str) -> str:
-    """The text of some bytes. Raises SourceError for what is empty, too large, or no UTF-8 text."""
+def decode(raw: bytes, where: str, wanted: str = WANTED) -> str:
+    """The text of some bytes. Raises SourceError, saying what is `wanted`, for what is empty, too large or no UTF-8."""
     if len(raw) > LIMIT:
-        raise SourceError(f"{where}: larger than {LIMIT >> 20} MiB; a config is a few kilobytes")
+        raise SourceError(f"{where}: larger than {LIMIT >> 20} MiB; {wanted}, of a few kilobytes")
     if not raw.strip():
-        raise SourceError(f"{where}: empty; a config is one JSON object, {{...}}")
+        raise SourceError(f"{where}: empty; {wanted}")
     for magic, what in _MAGIC.items():
         if raw.startswith(magic):
-            raise SourceError(f"{where}: {what}; a config is JSON text")
+            raise SourceError(f"{where}: {what}; {wanted}")
     try:
         text = raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise SourceError(f"{where}: byte {error.start} is no UTF-8; a config is JSON text") from None
+        raise SourceError(f"{where}: byte {error.start} is no UTF-8; {wanted}") from None
     if "\x00" in text:
-        raise SourceError(f"{where}: binary, byte {text.index(chr(0))} is zero; a config is JSON text")
+        raise SourceError(f"{where}: binary, byte {text.index(chr(0))} is zero; {wanted}")
     return text
 
 

@@ -60,8 +60,8 @@ _KINDS = {
     """,
     "a vision model": """
         beit convnext convnextv2 cvt deit dinat dino dinov2 dinov2_with_registers dinov3_convnext dinov3_vit
-        efficientnet hiera ijepa levit mobilevit mobilevitv2 poolformer pvt pvt_v2 regnet resnet sam sam2 segformer swin swin2sr
-        swinv2 timesformer timm_wrapper videomae vit vit_mae vit_msn vitdet vivit yolos
+        efficientnet hiera ijepa levit mobilevit mobilevitv2 poolformer pvt pvt_v2 regnet resnet sam sam2 segformer
+        swin swin2sr swinv2 timesformer timm_wrapper videomae vit vit_mae vit_msn vitdet vivit yolos
     """,
     "a speech or audio model": """
         audio-spectrogram-transformer bark clap csm data2vec-audio encodec hubert mimi moonshine moshi musicgen
@@ -71,8 +71,9 @@ _KINDS = {
     "a text model with towers of other modalities": """
         align altclip apertus1p5 aria audioflamingo3 aya_vision blip blip-2 blip_text_model bridgetower chameleon
         chinese_clip clip clip_text_model clip_vision_model cohere2_vision cohere_compass colpali deepseek_vl
-        deepseek_vl_v2 dots3_note emu3 ernie4_5_vl_moe evolla florence2 fuyu gemma3 gemma3n gemma4 gemma4_unified git glm4v glm4v_moe
-        glmasr got_ocr2 granite_speech granite_speech_plus idefics idefics2 idefics3 instructblip internvl
+        deepseek_vl_v2 dots3_note emu3 ernie4_5_vl_moe evolla florence2 fuyu gemma3 gemma3n gemma4 gemma4_unified git
+        glm4v glm4v_moe glmasr got_ocr2 granite_speech granite_speech_plus idefics idefics2 idefics3 instructblip
+        internvl
         internvl_chat janus kimi_k25 kimi_k3 kimi_vl kosmos-2 lfm2_vl llama4 llava llava_llama llava_mistral llava_next
         llava_next_video llava_onevision llava_qwen2 locateanything maira2 minicpmo minicpmv mistral3 mllama
         modernvbert molmo molmo2 moss_transcribe_diarize musicflamingo nemo_speechlm NVLM_D omniasr ovis2 paligemma
