@@ -46,10 +46,11 @@ class Embedding:
     sinusoid: bool = False  # positions as sines and cosines, which are no weights (Vaswani et al. 2017, 3.5)
     scale: float | None = None
     norm: Norm | None = None
+    frequencies: int | None = None  # of rotary positions, where checkpoints store them
 
     def sizes(self) -> dict[str, int | None]:
         """Axis sizes."""
-        return {"V": self.vocab, "d": self.width, "j": self.narrow, "P": self.positions}
+        return {"V": self.vocab, "d": self.width, "j": self.narrow, "P": self.positions, "F": self.frequencies}
 
     def ops(self) -> list[Op]:
         """From token ids to `x[b n d]`."""
@@ -67,6 +68,8 @@ class Embedding:
             made += ops("embedding", "x = sinusoid(x[b n d]) -> [b n d]")
         if self.norm is not None:
             made += self.norm.ops("x", "x", "e")
+        if self.frequencies is not None:
+            made += ops("embedding", "angles = mul(at[n], Freq[F]) -> [n F]")
         return made
 
 

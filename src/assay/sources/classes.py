@@ -75,7 +75,7 @@ def choose(c: Config, family: Family, asked: str | None) -> Choice:
     listed = c.sequence("architectures", lambda v: isinstance(v, str), "class names")
     if asked is not None:
         return _asked(asked, family)
-    if not listed or listed[0] == family.cls:
+    if not listed or listed[0] in (family.cls, *family.also):
         return Choice(CAUSAL, family.cls)
     named = str(listed[0])
     found = split(named)
@@ -97,7 +97,7 @@ def _asked(asked: str, family: Family) -> Choice:
     if asked in DECODER_ONLY:
         return Choice(asked, class_name(family, asked))
     found = split(asked)
-    if asked == family.cls or (found is not None and same(found[0], _stem(family.cls))):
+    if asked in (family.cls, *family.also) or (found is not None and same(found[0], _stem(family.cls))):
         return Choice(CAUSAL if found is None else found[1], asked)
     why = ", which is decoder-only," if asked in ELSEWHERE else ""
     raise SettingError(f"class is {short(asked)}; {family.model_type}{why} has {_described(family)}")

@@ -23,13 +23,14 @@ class Family:
     names: Names
     cls: str  # of the causal language model
     harmless: frozenset[str] = field(default_factory=frozenset)
+    also: tuple[str, ...] = ()  # other names that configs give the same class
 
 
 FAMILIES: dict[str, Family] = {}
 
 
 def family(
-    *model_types: str, cls: str, names: Names, harmless: Sequence[str] = ()
+    *model_types: str, cls: str, names: Names, harmless: Sequence[str] = (), also: Sequence[str] = ()
 ) -> Callable[[Callable[[Config], Decoder]], Callable[[Config], Decoder]]:
     """Register a reader under one or more model_types; `harmless` are keys of this family that change no size."""
 
@@ -37,7 +38,7 @@ def family(
         for model_type in model_types:
             if model_type in FAMILIES:
                 raise SourceError(f"model_type {model_type!r} is registered twice")
-            FAMILIES[model_type] = Family(model_type, read, names, cls, frozenset(harmless))
+            FAMILIES[model_type] = Family(model_type, read, names, cls, frozenset(harmless), tuple(also))
         return read
 
     return add

@@ -32,8 +32,9 @@ def nanochat(c: Config) -> Decoder:
     )
     mlp = Mlp(c.size("intermediate_size", 8192), gated=False, activation=activation(c, default="relu2"))
     vocab = c.size("vocab_size", 50304)
-    cap = c.positive("final_logit_softcapping", 15.0) if c.data.get("final_logit_softcapping", 15.0) else None
-    c.skip("final_logit_softcapping")
+    cap = c.number("final_logit_softcapping", 15.0)
+    if cap is not None:
+        cap = c.positive("final_logit_softcapping", 15.0)
     return Decoder(
         Embedding(vocab, d, norm=norm),
         (pre_norm(attention, mlp, norm),) * depth(c, 12),
@@ -114,4 +115,6 @@ def helium(c: Config) -> Decoder:
 def whole(c: Config, width: int, together: int) -> None:
     """The heads' outputs together are as wide as the model. Raises SourceError."""
     if together != width:
-        c.fail("head_dim", f"hidden_size / num_attention_heads: the heads together are {together} wide, the model {width}")
+        c.fail(
+            "head_dim", f"hidden_size / num_attention_heads: the heads together are {together} wide, the model {width}"
+        )

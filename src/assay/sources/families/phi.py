@@ -1,4 +1,4 @@
-"""Phi, StarCoder 2, StableLM and Persimmon: LayerNorm with rotary positions on a part of each head; Phi-3 beside Phi."""
+"""Phi, StarCoder 2, StableLM, Persimmon: LayerNorm with rotary positions on a part of each head; Phi-3 beside Phi."""
 
 from __future__ import annotations
 
@@ -87,9 +87,7 @@ def phi3(c: Config) -> Decoder:
         c.inert(key, 1)
     d = c.size("hidden_size", 3072)
     h = heads(c, d, 32)
-    attention = Attention(
-        h.query, h.kv, h.width, positions=rope(c, h.width), window=c.maybe("sliding_window")
-    )
+    attention = Attention(h.query, h.kv, h.width, positions=rope(c, h.width), window=c.maybe("sliding_window"))
     norm = rms(c, 1e-5)
     layer = pre_norm(attention, Mlp(c.size("intermediate_size", 8192), activation=activation(c)), norm)
     return stack(c, (layer,) * depth(c, 32), d, norm, vocab=32064, trained=4096)
