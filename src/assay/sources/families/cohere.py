@@ -10,7 +10,17 @@ from assay.sources.config import Config
 from assay.sources.families.common import family, parallel, under
 from assay.sources.families.dense import LLAMA, SLIDING, Defaults, Dense, biased, dense, every, layer_types, window_of
 
-COHERE = {**LLAMA, **under("model.layers.{i}.", {"Gs0": "input_layernorm.weight"})}
+COHERE = {
+    **LLAMA,
+    **under(
+        "model.layers.{i}.",
+        {
+            "Gs0": "input_layernorm.weight",
+            "Gqn": "self_attn.q_norm.weight[(g r) k]",
+            "Gkn": "self_attn.k_norm.weight[g k]",
+        },
+    ),
+}
 _COHERE = Defaults(8192, 22528, 40, 64, vocab=256000, trained=8192, theta=500000.0, tied=True, style="interleaved")
 
 

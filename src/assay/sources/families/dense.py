@@ -78,6 +78,7 @@ class Defaults:
     act: str = "silu"
     tied: bool = False
     style: str | None = None  # of the rotation
+    derives: bool = True  # a null head_dim is width / heads; otherwise it may not be null
 
 
 @dataclass(frozen=True)
@@ -92,7 +93,7 @@ class Dense:
     norm: Norm
     mlp: Mlp
 
-    def attention(self, kind: str = "", **changes: Any) -> Attention:
+    def attention(self, kind: str = "", /, **changes: Any) -> Attention:
         """Grouped heads with rotary positions, and what `changes` says."""
         h, d = self.heads, self.defaults
         if "qk_norm" in changes:
@@ -134,6 +135,8 @@ def dense(
 ) -> Dense:
     """Read what all of them have; `norm` is RMSNorm with the config's eps, `act` by `act_key` unless given."""
     width = c.size("hidden_size", defaults.width)
+    if not defaults.derives:
+        c.size("head_dim", defaults.head_dim)
     return Dense(
         c,
         defaults,

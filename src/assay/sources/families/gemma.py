@@ -1,4 +1,4 @@
-"""Gemma: scaled embeddings, gains stored less one, tied heads; from Gemma 2 on sandwich norms and alternating windows."""
+"""Gemma: scaled embeddings, gains stored less one, tied heads; since Gemma 2 sandwich norms and windows."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ from assay.sources.families.dense import (
 
 GEMMA2 = {**LLAMA, **POST_NORMS, **under("model.layers.{i}.", {"Gm": "pre_feedforward_layernorm.weight"})}
 _TANH = "gelu_pytorch_tanh"
-_GEMMA = Defaults(3072, 24576, 28, 16, 16, 256, vocab=256000, trained=8192, act=_TANH, tied=True)
-_GEMMA2 = Defaults(2304, 9216, 26, 8, 4, 256, vocab=256000, trained=8192, act=_TANH, tied=True)
+_GEMMA = Defaults(3072, 24576, 28, 16, 16, 256, vocab=256000, trained=8192, act=_TANH, tied=True, derives=False)
+_GEMMA2 = Defaults(2304, 9216, 26, 8, 4, 256, vocab=256000, trained=8192, act=_TANH, tied=True, derives=False)
 
 
 def offset_rms(c: Config) -> Norm:
@@ -80,7 +80,7 @@ def vaultgemma(c: Config) -> Decoder:
     harmless=("hidden_act", "_sliding_window_pattern", "attn_logit_softcapping"),
 )
 def gemma3(c: Config) -> Decoder:
-    """Gemma Team 2025: five sliding layers to a full one, each sort with a rotation of its own; normed queries, keys."""
+    """Gemma Team 2025: five sliding layers to a full one, each sort with its own rotation; normed queries and keys."""
     c.inert("use_bidirectional_attention", False)
     sizes = replace(_GEMMA2, vocab=262208, trained=131072, theta=1e6)
     p = dense(c, sizes, norm=offset_rms(c), act_key="hidden_activation")

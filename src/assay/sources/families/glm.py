@@ -34,6 +34,7 @@ _GLM = Defaults(
     eps=1.5625e-7,
     partial=0.5,
     style="interleaved",
+    derives=False,
 )
 
 

@@ -8,6 +8,8 @@ from assay.sources.config import Config
 from assay.sources.families.common import family, pre_norm
 from assay.sources.families.dense import FULL, LLAMA, SLIDING, Defaults, biased, dense, layer_types, window_of
 
+__all__ = ["LLAMA"]
+
 _LLAMA = Defaults(4096, 11008, 32, 32)
 
 

@@ -47,7 +47,7 @@ def ministral(c: Config) -> Decoder:
 @family("ministral3", cls="Ministral3ForCausalLM", names=LLAMA)
 def ministral3(c: Config) -> Decoder:
     """Ministral 3 (Mistral AI 2025): queries grow with the logarithm of their position."""
-    sizes = Defaults(4096, 14336, 34, 32, 8, 128, vocab=131072, trained=262144, eps=1e-5, theta=1e6)
+    sizes = Defaults(4096, 14336, 34, 32, 8, 128, vocab=131072, trained=262144, eps=1e-5, theta=1e6, derives=False)
     parameters = c.table("rope_parameters") or c.table("rope_scaling") or {}
     inner = Config(parameters, c.where, f"{c.prefix}rope_parameters.")
     by = inner.number("llama_4_scaling_beta", 0.1)
@@ -58,7 +58,7 @@ def ministral3(c: Config) -> Decoder:
 @family("cwm", cls="CwmForCausalLM", names=LLAMA)
 def cwm(c: Config) -> Decoder:
     """Code World Model (FAIR 2025): the first of every four layers sees all."""
-    sizes = Defaults(6144, 21504, 64, 48, 8, 128, vocab=128256, trained=131072, eps=1e-5, theta=1e6)
+    sizes = Defaults(6144, 21504, 64, 48, 8, 128, vocab=128256, trained=131072, eps=1e-5, theta=1e6, derives=False)
     p = dense(c, sizes, bias=biased(c, "mlp_bias", "gud"))
     return _by_type(c, p, every(4, p.depth, first=True), 8192)
 

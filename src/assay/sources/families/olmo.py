@@ -59,12 +59,12 @@ def olmo3(c: Config) -> Decoder:
 def exaone4(c: Config) -> Decoder:
     """EXAONE 4.0 (LG AI Research 2025): beside sliding layers, full ones have no positions."""
     p = dense(c, Defaults(4096, 16384, 32, 32, 32, vocab=102400, trained=2048, eps=1e-5))
-    window = c.maybe("sliding_window", 4096)
-    kinds = layer_types(c, [FULL] * p.depth if window is None else _pattern(c, p.depth))
+    slides = c.maybe("sliding_window", 4096) is not None
+    kinds = layer_types(c, [FULL] * p.depth if not slides else _pattern(c, p.depth))
     window = window_of(c, kinds)
 
     def layer(kind: str) -> Layer:
-        turned = {} if window is None or kind == SLIDING else {"positions": None}
+        turned: dict[str, None] = {} if window is None or kind == SLIDING else {"positions": None}
         return inner_post_norm(p.windowed(window, qk_norm=p.norm, **turned)(kind), p.mlp, p.norm, kind)
 
     return p.mixed(kinds, layer)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from assay.blocks import Decoder
+from assay.blocks import Decoder, Head
 from assay.sources.config import Config
 from assay.sources.families.common import family, pre_norm, under
 from assay.sources.families.dense import (
@@ -35,8 +35,7 @@ def qwen2(c: Config) -> Decoder:
 @family("qwen3", cls="Qwen3ForCausalLM", names=LLAMA, harmless=_EXPORTED)
 def qwen3(c: Config) -> Decoder:
     """Yang et al. 2025: queries and keys are normed head by head."""
-    c.size("head_dim", 128)  # never derived
-    p = dense(c, Defaults(4096, 22016, 32, 32, 32, 128, vocab=151936, trained=32768))
+    p = dense(c, Defaults(4096, 22016, 32, 32, 32, 128, vocab=151936, trained=32768, derives=False))
     return _upper_windows(c, p, bias=biased(c, "attention_bias", "qkvo"), qk_norm=p.norm)
 
 
@@ -59,15 +58,15 @@ HUNYUAN = {
 
 # the released configs carry switches of other models of the house, and of its picture and video models
 _HUNYUAN = """
-    add_classification_head class_num eod_token_id im_end_id im_newline_id im_start_id image_token_id text_start_id
-    text_end_id video_start_id video_end_id mask_init_id pad_id skip_cls_token pool_type enable_lm_fp32 dense_list
-    attention_head_dim norm_type num_media_embeds org_vocab_size use_rotary_pos_emb cla_share_factor num_experts
-    moe_topk moe_intermediate_size num_shared_expert moe_layer_num_skipped moe_drop_tokens moe_random_routing_dropped_token
-    capacity_factor norm_topk_prob routed_scaling_factor group_limited_greedy n_group topk_group kv_lora_rank q_lora_rank
-    qk_nope_head_dim qk_rope_head_dim v_head_dim anyres_pooling_size anyres_vit_max_image_size anyres_vit_two_views
-    max_image_size max_video_frame_size min_image_size vit_add_patchemb_bias vit_input_resolution vit_mapping_type
-    vit_norm_type vit_patch vit_path vit_remove_prenorm vit_token vit_type vit_used_rms_norm xdrope_section
-    use_mixed_mlp_moe
+    add_classification_head class_num eod_token_id im_end_id im_newline_id im_start_id image_token_id
+    text_start_id text_end_id video_start_id video_end_id mask_init_id pad_id skip_cls_token pool_type
+    enable_lm_fp32 dense_list attention_head_dim norm_type num_media_embeds org_vocab_size use_rotary_pos_emb
+    cla_share_factor moe_topk moe_intermediate_size num_shared_expert moe_layer_num_skipped moe_drop_tokens
+    moe_random_routing_dropped_token capacity_factor norm_topk_prob routed_scaling_factor group_limited_greedy
+    n_group topk_group kv_lora_rank q_lora_rank qk_nope_head_dim qk_rope_head_dim v_head_dim anyres_pooling_size
+    anyres_vit_max_image_size anyres_vit_two_views max_image_size max_video_frame_size min_image_size
+    vit_add_patchemb_bias vit_input_resolution vit_mapping_type vit_norm_type vit_patch vit_path
+    vit_remove_prenorm vit_token vit_type vit_used_rms_norm xdrope_section use_mixed_mlp_moe
 """.split()
 
 
@@ -76,6 +75,7 @@ def hunyuan(c: Config) -> Decoder:
     """Hunyuan dense (Tencent 2025): queries and keys are normed after their rotation."""
     for key in ("use_cla", "use_mla", "position_embedding_xdrope"):
         c.inert(key, False)
+    c.inert("num_experts", 1)
     p = dense(c, Defaults(4096, 11008, 32, 32, vocab=290943, trained=2048, eps=1e-5))
     bias = biased(c, "attention_bias", "qkvo")
     return p.repeat(pre_norm(p.attention(bias=bias, qk_norm=p.norm, norm_late=True), p.mlp, p.norm))
@@ -106,9 +106,7 @@ def apertus1p5(c: Config) -> Decoder:
     """Apertus 1.5: a head that may be narrower than the table of tokens, whose image and sound codes it never emits."""
     made = _apertus(c, replace(_APERTUS, vocab=266752))
     rows = c.maybe("output_vocab_size") or made.embedding.vocab
-    head = made.head
-    if head is None or rows > made.embedding.vocab or (head.tied and rows < made.embedding.vocab):
-        c.fail(
-            "output_vocab_size", f"at most vocab_size, {made.embedding.vocab}, and equal to it where the head is tied"
-        )
+    known, head = made.embedding.vocab, made.head
+    if not isinstance(head, Head) or rows > known or (head.tied and rows < known):
+        c.fail("output_vocab_size", f"at most vocab_size, {known}, and equal to it where the head is tied")
     return replace(made, head=replace(head, vocab=rows))
