@@ -1,0 +1,152 @@
+"""ERNIE 4.5, Hunyuan's mixtures: experts in a range of layers or in all, beside shared ones."""
+
+from __future__ import annotations
+
+from assay.blocks import Attention, Decoder, Layer, Mlp, Moe, Router
+from assay.sources.config import Config
+from assay.sources.families.common import activation, depth, family, heads, pre_norm, rms, rope, stack, under
+from assay.sources.families.experts import (
+    FURTHER,
+    LAYER,
+    MIXTRAL,
+    QK_NORM,
+    beside,
+    chosen,
+    each,
+    packed,
+    sparse_layers,
+)
+
+ERNIE = {**MIXTRAL, **packed(Cr="gate.moe_statics.e_score_correction_bias[1 e]"), **beside()}
+
+
+@family("ernie4_5_moe", cls="Ernie4_5_MoeForCausalLM", names=ERNIE, harmless=(*FURTHER, "moe_capacity", "moe_gate"))
+def ernie4_5_moe(c: Config) -> Decoder:
+    """Baidu 2025: `use_bias` gives one to every projection, the head and the shared experts, none to routed ones."""
+    c.rename(num_experts="moe_num_experts", num_experts_per_tok="moe_k")
+    d = c.size("hidden_size", 2560)
+    h = heads(c, d, 20, 4)
+    n = depth(c, 28)
+    norm = rms(c, 1e-5)
+    biased = c.flag("use_bias", False)
+    attention = Attention(
+        h.query, h.kv, h.width, bias="qkvo" if biased else "", positions=rope(c, h.width, 5e5, style="interleaved")
+    )
+    mlp_bias = "gud" if biased else ""
+    mlp = Mlp(c.size("intermediate_size", 12288), activation=activation(c), bias=mlp_bias)
+    e = c.size("moe_num_experts", 64)
+    width = c.size("moe_intermediate_size", 1536)
+    c.skip("moe_norm_min")
+    moe = Moe(
+        e,
+        chosen(c, "moe_k", 6, e, "moe_num_experts"),
+        width,
+        Router("softmax", correction=True, normalize=True),
+        activation=activation(c),
+        shared=width * c.size("moe_num_shared_experts", 2, least=0) or None,
+        shared_bias=mlp_bias,
+    )
+    start, step = c.size("moe_layer_start_index", 1, least=0), c.size("moe_layer_interval", 1)
+    end = c.size("moe_layer_end_index", -1, least=-1)
+    last = n - 1 if end == -1 else end
+
+    def layer(sparse: bool) -> Layer:
+        return pre_norm(attention, moe if sparse else mlp, norm, "experts" if sparse else "dense")
+
+    layers = each([(i + 1) % step == 0 and start <= i <= last for i in range(n)], layer)
+    return stack(c, layers, d, norm, vocab=103424, tied=True, trained=131072, bias=biased)
+
+
+HY = {**MIXTRAL, **QK_NORM, **beside(), **under(LAYER, {"Cr": "~mlp.e_score_correction_bias"})}
+
+
+@family("hy_v3", cls="HYV3ForCausalLM", names=HY, harmless=(*FURTHER, "enable_moe_fp32_combine"))
+def hy_v3(c: Config) -> Decoder:
+    """Tencent 2026 (Hy3)."""
+    c.rename(num_local_experts="num_experts")
+    d = c.size("hidden_size", 4096)
+    h = heads(c, d, 64, 8, 128)
+    n = depth(c, 80)
+    norm = rms(c, 1e-5)
+    attention = Attention(
+        h.query,
+        h.kv,
+        h.width,
+        bias="qkvo" if c.flag("attention_bias", False) else "",
+        qk_norm=norm,
+        positions=rope(c, h.width, 11158840.0),
+    )
+    mlp_bias = "gud" if c.flag("mlp_bias", False) else ""
+    mlp = Mlp(c.size("intermediate_size", 13312), activation=activation(c), bias=mlp_bias)
+    e = c.size("num_experts", 192)
+    width = c.size("moe_intermediate_size", 1536)
+    moe = Moe(
+        e,
+        chosen(c, "num_experts_per_tok", 8, e, "num_experts"),
+        width,
+        Router("sigmoid", correction=True, normalize=True, scale=c.positive("router_scaling_factor", 2.826)),
+        activation=activation(c),
+        shared=width * c.size("num_shared_experts", 1),
+        shared_bias=mlp_bias,
+    )
+
+    def layer(sparse: bool) -> Layer:
+        return pre_norm(attention, moe if sparse else mlp, norm, "experts" if sparse else "dense")
+
+    layers = each(sparse_layers(c, n, lambda i: i > 0), layer)
+    return stack(c, layers, d, norm, vocab=120832, trained=131072)
+
+
+HUNYUAN = {
+    **MIXTRAL,
+    **beside("mlp.shared_mlp."),
+    **under(
+        LAYER,
+        {
+            "Gqn": "self_attn.query_layernorm.weight",
+            "Gkn": "self_attn.key_layernorm.weight",
+            "Wr": "mlp.gate.wg.weight",
+        },
+    ),
+}
+
+
+@family(
+    "hunyuan_v1_moe",
+    cls="HunYuanMoEV1ForCausalLM",
+    names=HUNYUAN,
+    harmless=("eod_token_id", "pretraining_tp"),
+)
+def hunyuan_v1_moe(c: Config) -> Decoder:
+    """Sun et al. 2024: queries and keys are normed after their rotation; a shared MLP of a routed expert's width."""
+    c.rename(num_local_experts="num_experts", num_experts_per_tok="moe_topk")
+    d = c.size("hidden_size", 4096)
+    h = heads(c, d, 32)
+    n = depth(c, 32)
+    norm = rms(c, 1e-5)
+    attention = Attention(
+        h.query,
+        h.kv,
+        h.width,
+        bias="qkvo" if c.flag("attention_bias", False) else "",
+        qk_norm=norm,
+        norm_late=True,
+        positions=rope(c, h.width),
+    )
+    e = c.size("num_experts", 1)
+    width = c.size("intermediate_size", 11008)
+    act = activation(c)
+    if isinstance(c.data.get("moe_topk"), list):
+        fits = f"an integer from 1 to num_experts, {e}"
+        counts = c.sequence(
+            "moe_topk", lambda v: isinstance(v, int) and not isinstance(v, bool) and 1 <= v <= e, fits, n
+        )
+        assert counts is not None
+    else:
+        counts = [chosen(c, "moe_topk", 1, e, "num_experts")] * n
+
+    def layer(k: int) -> Layer:
+        moe = Moe(e, k, width, Router(normalize=True), activation=act, shared=width)
+        return pre_norm(attention, moe, norm, f"{k} of {e} experts")
+
+    return stack(c, each(counts, layer), d, norm, vocab=290943, trained=2048)

@@ -1,0 +1,230 @@
+"""Mixtures whose attention is gated: each head's output, or each element of it, is scaled before its projection."""
+
+from __future__ import annotations
+
+from assay.blocks import Attention, Branch, Decoder, Layer, Mlp, Moe, Router, Step
+from assay.sources.config import Config
+from assay.sources.families.common import (
+    activation,
+    depth,
+    family,
+    heads,
+    pre_norm,
+    rms,
+    rope,
+    sandwich,
+    stack,
+    under,
+    windows,
+)
+from assay.sources.families.experts import (
+    CORRECTION,
+    LAYER,
+    MIXTRAL,
+    QK_NORM,
+    beside,
+    chosen,
+    each,
+    grouped,
+    label,
+    packed,
+    sandwiched,
+    sparse_layers,
+    window_of,
+)
+
+AFMOE = {
+    **MIXTRAL,
+    **QK_NORM,
+    **beside(),
+    **sandwiched("post_attention_layernorm.weight", "pre_mlp_layernorm.weight", "post_mlp_layernorm.weight"),
+    **under(
+        LAYER,
+        {"Wz": "self_attn.gate_proj.weight", "Wr": "mlp.router.gate.weight", "Cr": "mlp.expert_bias"},
+    ),
+}
+
+
+@family(
+    "afmoe",
+    cls="AfmoeForCausalLM",
+    names=AFMOE,
+    harmless=("load_balance_coeff", "use_grouped_mm"),
+)
+def afmoe(c: Config) -> Decoder:
+    """Arcee 2025 (Trinity): four norms, windows with positions, full layers without."""
+    d = c.size("hidden_size", 2048)
+    h = heads(c, d, 16, head_dim=128)
+    n = depth(c, 32)
+    norm, positions = rms(c, 1e-5), rope(c, h.width)
+    bias = "qkvo" if c.flag("attention_bias", False) else ""
+    every = c.size("global_attn_every_n_layers", 4)
+    kinds = windows(c, n, lambda i: "sliding_attention" if (i + 1) % every else "full_attention")
+    window = window_of(c, kinds, 1024)
+    for key, value in (("score_func", "sigmoid"), ("route_norm", True), ("n_group", 1), ("topk_group", 1)):
+        c.inert(key, value)
+    c.inert("num_expert_groups", 1)
+    c.inert("num_limited_groups", 1)
+    mlp = Mlp(c.size("intermediate_size", 6144), activation=activation(c))
+    e = c.size("num_experts", 64)
+    width = c.size("moe_intermediate_size", 1408)
+    moe = Moe(
+        e,
+        chosen(c, "num_experts_per_tok", 6, e, "num_experts"),
+        width,
+        Router("sigmoid", correction=True, normalize=True, scale=c.positive("route_scale", 1.0)),
+        activation=activation(c),
+        shared=width * c.size("num_shared_experts", 2),
+    )
+    dense = c.size("num_dense_layers", 1, least=0)
+
+    def layer(key: tuple[str, bool]) -> Layer:
+        slides = key[0] == "sliding_attention"
+        attention = Attention(
+            h.query,
+            h.kv,
+            h.width,
+            bias=bias,
+            qk_norm=norm,
+            positions=positions if slides else None,
+            window=window if slides else None,
+            gate="element",
+        )
+        return sandwich(attention, moe if key[1] else mlp, norm, label(key[0], "experts" if key[1] else "dense"))
+
+    layers = each([(kind, i >= dense) for i, kind in enumerate(kinds)], layer)
+    scale = float(d) ** 0.5 if c.flag("mup_enabled", False) else None
+    return stack(c, layers, d, norm, vocab=200192, trained=16384, embedding_scale=scale)
+
+
+LAGUNA = {
+    **MIXTRAL,
+    **QK_NORM,
+    **beside(),
+    **under(LAYER, {"Wz": "self_attn.g_proj.weight", "Cr": "mlp.gate.e_score_correction_bias"}),
+}
+
+
+@family("laguna", cls="LagunaForCausalLM", names=LAGUNA)
+def laguna(c: Config) -> Decoder:
+    """Poolside 2026: a softplus gate; query heads may differ from layer to layer."""
+    d = c.size("hidden_size", 2048)
+    n = depth(c, 40)
+    norm = rms(c)
+    kv, head_width = c.size("num_key_value_heads", 8), c.size("head_dim", 128)
+    common = c.size("num_attention_heads", 48)
+    fits = f"a positive multiple of num_key_value_heads, {kv}"
+    listed = c.sequence("num_attention_heads_per_layer", lambda v: _is_multiple(v, kv), fits, n)
+    if listed is None:
+        c.divides("num_attention_heads", common, "num_key_value_heads", kv)
+    counts = listed or [common] * n
+    kinds = windows(c, n, lambda _: "full_attention")
+    window = window_of(c, kinds, 512)
+    sparse = sparse_layers(c, n, lambda i: i > 0)
+    bias = "qkvo" if c.flag("attention_bias", False) else ""
+    gating = c.data.get("gating", True)
+    if gating is not True and gating not in ("per-head", "per-element"):
+        c.fail("gating", "true, per-head or per-element")
+    c.skip("gating")
+    c.inert("moe_apply_router_weight_on_input", False)
+    cap = c.number("moe_router_logit_softcapping", 0.0)
+    mlp = Mlp(c.size("intermediate_size", 8192), activation=activation(c))
+    e = c.size("num_experts", 256)
+    moe = Moe(
+        e,
+        chosen(c, "num_experts_per_tok", 8, e, "num_experts"),
+        c.size("moe_intermediate_size", 512),
+        Router(
+            "sigmoid",
+            correction=True,
+            normalize=True,
+            scale=c.positive("moe_routed_scaling_factor", 1.0),
+            softcap=cap if cap and cap > 0 else None,
+        ),
+        activation=activation(c),
+        shared=c.size("shared_expert_intermediate_size", 512),
+    )
+    partial = 1.0 if c.has("rope_parameters") else 0.5
+
+    def layer(key: tuple[str, bool, int]) -> Layer:
+        kind, routed, heads_here = key
+        slides = kind == "sliding_attention"
+        positions = rope(c, head_width, 10000.0 if slides else 5e5, 1.0 if slides else partial, kind=kind)
+        attention = Attention(
+            heads_here,
+            kv,
+            head_width,
+            bias=bias,
+            qk_norm=norm,
+            positions=positions,
+            window=window if slides else None,
+            gate="element" if gating == "per-element" else "head",
+            gate_activation="softplus",
+        )
+        words = label(kind, "experts" if routed else "dense", f"{heads_here} heads" if listed else "")
+        return pre_norm(attention, moe if routed else mlp, norm, words)
+
+    layers = each(list(zip(kinds, sparse, counts, strict=True)), layer)
+    return stack(c, layers, d, norm, vocab=100352, trained=131072)
+
+
+def _is_multiple(value: object, of: int) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value > 0 and value % of == 0
+
+
+BEAM = {
+    **MIXTRAL,
+    **QK_NORM,
+    **packed(**CORRECTION),
+    **sandwiched(
+        "post_attention_layernorm.weight", "pre_feedforward_layernorm.weight", "post_feedforward_layernorm.weight"
+    ),
+    **under(LAYER, {"Wz": "self_attn.gate_proj.weight", "Bz": "self_attn.gate_bias"}),
+}
+
+
+@family("beam", cls="BeamForCausalLM", names=BEAM)
+def beam(c: Config) -> Decoder:
+    """Four norms; the m-th addition to the residual stream is scaled by 1/sqrt(m), the stream by sqrt((m - 1)/m)."""
+    d = c.size("hidden_size", 5120)
+    h = heads(c, d, 48, 8, 128)
+    n = depth(c, 52)
+    norm = rms(c)
+    bias = "qkvo" if c.flag("attention_bias", False) else ""
+    kinds = windows(c, n, lambda i: "sliding_attention" if (i + 1) % 6 and i < n - 1 else "full_attention")
+    window = window_of(c, kinds, 512)
+    sparse = sparse_layers(c, n, lambda i: i >= 3)
+    mlp = Mlp(c.size("intermediate_size", 20480), activation=activation(c))
+    e = c.size("num_experts", 256)
+    a = chosen(c, "num_experts_per_tok", 8, e, "num_experts")
+    router = grouped(c, e, a, "num_experts", groups=8, keep=4, scale=2.5)
+    moe = Moe(e, a, c.size("moe_intermediate_size", 2560), router, activation=activation(c))
+    tables = c.table("rope_parameters")
+
+    def turns(kind: str) -> bool:
+        """True where layers of this kind have positions: null in `rope_parameters` marks those without."""
+        return kind == "sliding_attention" if tables is None else tables.get(kind, tables) is not None
+
+    def layer(key: tuple[str, bool]) -> Layer:
+        kind = key[0]
+        attention = Attention(
+            h.query,
+            h.kv,
+            h.width,
+            bias=bias,
+            qk_norm=norm,
+            positions=rope(c, h.width, kind=kind) if turns(kind) else None,
+            temper=None if turns(kind) else ("power", 2048.0, 0.1),
+            window=window if kind == "sliding_attention" else None,
+            gate="element",
+            gate_bias=True,
+        )
+        steps = (
+            Step((Branch(body, norm, norm),), scale="1/sqrt(m)", keep="sqrt((m-1)/m)")
+            for body in (attention, moe if key[1] else mlp)
+        )
+        return Layer(tuple(steps), label(kind, "experts" if key[1] else "dense"))
+
+    layers = each(list(zip(kinds, sparse, strict=True)), layer)
+    cap = c.number("final_logit_softcapping", 30.0)
+    return stack(c, layers, d, norm, vocab=151936, trained=8192, softcap=cap)
