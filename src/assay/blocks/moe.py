@@ -25,10 +25,11 @@ class Router:
     softcap: float | None = None
     jitter: float | None = None  # of near-softmax: how far from the best an expert may be
 
-    def ops(self, x: str) -> list[Op]:
-        """Indices `i[b n a]` and weights `w[b n a]`."""
+    def ops(self, x: str, tag: str = "") -> list[Op]:
+        """Indices `i[b n a]` and weights `w[b n a]`; `tag` tells the weights of a layer's second router apart."""
         part = "router"
-        made = ops(part, f"l = linear({x}[b n d], Wr[d e]{', Br[e]' if self.bias else ''}) -> [b n e]")
+        bias = f", Br{tag}[e]" if self.bias else ""
+        made = ops(part, f"l = linear({x}[b n d], Wr{tag}[d e]{bias}) -> [b n e]")
         if self.softcap is not None:
             made += ops(part, "l = softcap(l[b n e]) -> [b n e]", cap=self.softcap)
         if self.scores == "near-softmax":  # SparseMixer, Liu et al. 2023
@@ -44,7 +45,7 @@ class Router:
         ranked = "l"
         if self.correction:
             ranked = "m"
-            made += ops(part, "m = add(l[b n e], Cr[e]) -> [b n e]")
+            made += ops(part, f"m = add(l[b n e], Cr{tag}[e]) -> [b n e]")
         made += ops(part, f"i = topk({ranked}[b n e]) -> [b n a]", groups=self.groups, keep_groups=self.keep_groups)
         made += ops(part, "w = take(l[b n e], i[b n a]) -> [b n a]")
         if late:
