@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from assay.blocks.ends import Norm
-from assay.spec import Op, ops
+from assay.size import Size
+from assay.spec import Axes, Block, Op, Tensor, ops
 
 
 @dataclass(frozen=True)
@@ -223,3 +224,21 @@ def over_source(op: Op) -> Op:
         return tuple("M" if axis == "c" else axis for axis in named)
 
     return replace(op, inputs=tuple(replace(t, axes=axes(t.axes)) for t in op.inputs), axes=axes(op.axes))
+
+
+def alone(qk_width: Size, v_width: Size, heads: Size | None = None) -> Block:
+    """One attention as articles cost it, every token seen by every token: softmax(q k / sqrt(k) + B) v.
+
+    No projections and no batch; `heads` of them side by side where given. Axes: n tokens, c = n keys, k, v, h.
+    """
+    names = {"n": "n", "c": "c", "k": "k", "v": "v"} | ({} if heads is None else {"g": "h"})
+
+    def only(axes: Axes) -> Axes:
+        return tuple(names[axis] for axis in axes if axis in names)
+
+    made = ops("attention", "k = keys(k[b n g k]) -> [b c g k]", "v = keys(v[b n g v]) -> [b c g v]")
+    made += Attention(1, 1, 1).attend()
+    found = tuple(
+        replace(op, inputs=tuple(Tensor(t.name, only(t.axes)) for t in op.inputs), axes=only(op.axes)) for op in made
+    )
+    return Block("attention", found, {"k": qk_width, "v": v_width} | ({} if heads is None else {"h": heads}))

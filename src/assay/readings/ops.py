@@ -1,0 +1,153 @@
+"""Op by op: what each computes, its shapes, parameters, FLOPs, and the bytes it moves."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from assay.kinds import Extent, Visible, kind_of
+from assay.readings.conventions import Convention
+from assay.readings.conventions import convention as convention_of
+from assay.readings.count import bind, identity, placed
+from assay.readings.dtypes import bytes_of
+from assay.readings.setting import Setting
+from assay.size import Size, minimum
+from assay.spec import Block, Model, Op, Segment
+
+
+@dataclass(frozen=True, slots=True)
+class Operand:
+    """A tensor of an op: its axes and their sizes."""
+
+    name: str
+    axes: tuple[str, ...]
+    shape: tuple[Size, ...]
+    weight: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class OpRow:
+    """One run of an op in one layer.
+
+    `parameters` are those that no earlier op holds, of this layer alone; `shared` says that an earlier op holds some.
+    Bytes are *modelled*: each op reads its operands once and writes its result once, nothing is fused, and a view
+    moves nothing. Of a table the rows looked up are read, of routed experts those that can be chosen.
+    """
+
+    op: Op
+    inputs: tuple[Operand, ...]
+    output: Operand
+    parameters: Size
+    buffers: Size
+    shared: bool
+    flops: Size
+    weight_bytes: Size
+    read_bytes: Size
+    written_bytes: Size
+
+    @property
+    def moved(self) -> Size:
+        """All bytes read and written."""
+        return self.weight_bytes + self.read_bytes + self.written_bytes
+
+    @property
+    def intensity(self) -> float | None:
+        """FLOPs for each byte moved; None where nothing moves."""
+        return self.flops / self.moved if self.moved else None
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """The ops of one distinct block: how often it runs, its layers, and the sizes of its axes.
+
+    `parameters` and `flops` are of all its layers together.
+    """
+
+    name: str
+    layers: tuple[int, ...]
+    times: int
+    sizes: Mapping[str, Size]
+    rows: tuple[OpRow, ...]
+    parameters: Size
+    flops: Size
+
+
+def list_ops(model: Model, asked: Setting) -> tuple[Listing, ...]:
+    """Every op of every distinct block, in order; FLOPs under the setting's convention."""
+    prices = convention_of(asked.convention)
+    seen: set[str] = set()
+    return tuple(_listing(segment, asked, prices, seen) for segment in model.segments)
+
+
+def _listing(segment: Segment, asked: Setting, prices: Convention, seen: set[str]) -> Listing:
+    block = segment.absorbed if segment.absorbed is not None and asked.latent == "absorbed" else segment.block
+    extent = bind(block, placed(segment, asked.sizes()))
+    spent = Visible(extent.sizes).shared_with(extent) if prices.visible else extent
+    kept = {op.name for op in block.ops if kind_of(op).storage == "state"}  # read back in the cache's dtype
+    here: set[str] = set()
+    rows = []
+    parameters: Size = 0
+    for op in block.ops:
+        new, buffers, shared = _own(segment, block, op, extent, (here, seen))
+        parameters = parameters + sum((elements * times for elements, times in new), start=0)
+        held = sum((elements for elements, _ in new), start=0)
+        flops = prices.flops(kind_of(op).work(op, spent))
+        rows.append(_row(op, extent, asked, kept, (held, buffers, shared), flops))
+    used = {axis for op in block.ops for axis in (*op.axes, *(a for t in op.inputs for a in t.axes))}
+    return Listing(
+        segment.name,
+        segment.layers,
+        segment.times,
+        {axis: size for axis, size in extent.sizes.items() if axis in used},
+        tuple(rows),
+        parameters,
+        segment.times * sum((row.flops for row in rows), start=0),
+    )
+
+
+def _own(
+    segment: Segment, block: Block, op: Op, extent: Extent, held: tuple[set[str], set[str]]
+) -> tuple[list[tuple[Size, int]], Size, bool]:
+    """The op's weights that no earlier op holds, each with how many layers have one of their own; buffers; shared."""
+    here, seen = held
+    new: list[tuple[Size, int]] = []
+    buffers: Size = 0
+    shared = False
+    for weight in op.weights:
+        where = block.weight(weight.name)
+        layered = "{i}" in where.path
+        key, known = identity(weight.name, where), here if layered else seen
+        if key in known:
+            shared = True
+            continue
+        known.add(key)
+        elements = extent(weight.axes)
+        if where.buffer:
+            buffers = buffers + elements
+        else:
+            new.append((elements, segment.times if layered else 1))
+    return new, buffers, shared
+
+
+def _row(op: Op, extent: Extent, asked: Setting, kept: set[str], held: tuple[Size, Size, bool], flops: Size) -> OpRow:
+    kind = kind_of(op)
+    passed = activation_dtype(asked)
+    reads = kind.reads(op, extent)
+    cached = minimum(reads, sum((extent(t.axes) for t in op.activations if t.name in kept), start=0))
+    if kind.storage == "state":
+        cached = 0
+    return OpRow(
+        op,
+        tuple(Operand(t.name, t.axes, tuple(extent.sizes[a] for a in t.axes), t.is_weight) for t in op.inputs),
+        Operand(op.name, op.axes, tuple(extent.sizes[a] for a in op.axes)),
+        *held,
+        flops,
+        bytes_of(kind.weighs(op, extent), asked.weights),
+        bytes_of(reads - cached, passed) + bytes_of(cached, asked.cache),
+        bytes_of(kind.writes(op, extent), asked.cache if kind.storage == "state" else passed),
+    )
+
+
+def activation_dtype(asked: Setting) -> str:
+    """What activations are computed in: the weights' dtype, bf16 where that is no format to compute in."""
+    return asked.weights if asked.weights in ("bf16", "fp16", "fp32", "fp64") else "bf16"

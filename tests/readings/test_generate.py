@@ -1,0 +1,104 @@
+"""Closed sums against loops: every figure of a generation equals the passes counted one by one."""
+
+from __future__ import annotations
+
+import pytest
+import sympy
+from hypothesis import given
+from hypothesis import strategies as st
+
+from assay.blocks import Attention, Branch, Decoder, Embedding, Head, Layer, Mlp, Moe, Norm, Step
+from assay.errors import KindError, SettingError
+from assay.readings.conventions import CONVENTIONS
+from assay.readings.count import Cache, Flops, count
+from assay.readings.generate import generate, polynomial
+from assay.spec import Model
+
+
+def model(*limits: dict[str, int], positions: int | None = None) -> Model:
+    """A small decoder, a layer for each of `limits`: a window, a chunk, or neither."""
+    norm = Norm()
+    layers = tuple(
+        Layer(
+            (
+                Step((Branch(Attention(4, 2, 3, window=limit.get("window"), chunk=limit.get("chunk")), norm),)),
+                Step((Branch(Moe(4, 2, 5) if i % 2 else Mlp(7), norm),)),
+            ),
+            f"layer {i}",
+        )
+        for i, limit in enumerate(limits)
+    )
+    decoder = Decoder(Embedding(11, 6, positions=positions), layers, Head(11, 6, norm=norm))
+    return Model("small", decoder.segments({}), layers=len(layers), width=6, positions=positions)
+
+
+limits = st.one_of(
+    st.just({}),
+    st.builds(lambda w: {"window": w}, st.integers(1, 12)),
+    st.builds(lambda c: {"chunk": c}, st.integers(1, 12)),
+)
+
+
+@given(
+    st.lists(limits, min_size=1, max_size=2),
+    st.integers(1, 30),
+    st.integers(1, 20),
+    st.integers(0, 20),
+    st.integers(1, 3),
+    st.sampled_from(["all", "last"]),
+    st.sampled_from(list(CONVENTIONS)),
+)
+def test_every_figure_equals_the_passes_counted_one_by_one(
+    drawn: list[dict[str, int]], new: int, tokens: int, past: int, batch: int, logits: str, convention: str
+) -> None:
+    small = model(*drawn)
+    made = generate(small, new, batch=batch, tokens=tokens, past=past, logits=logits, convention=convention)
+
+    def flops(tokens: int, past: int) -> Flops:
+        return count(small, batch, tokens, past, logits=logits, convention=convention).flops
+
+    end = past + tokens
+    assert made.prefill == flops(tokens, past)
+    assert made.restart == flops(end, 0)
+    assert made.steps == sum((flops(1, end + i) for i in range(new)), start=Flops())
+    assert made.again == sum((flops(end + i + 1, 0) for i in range(new)), start=Flops())
+    assert made.cache == count(small, batch, 1, end + new - 1).cache
+    assert made.total == made.prefill.total + made.steps.total
+    assert made.uncached_total == made.restart.total + made.again.total
+
+
+def test_article_on_prefill_and_decode() -> None:
+    """Attention scores of N cached steps behind T tokens: 4 d (N T + N (N + 1) / 2), for a model of 4 heads of 3."""
+    n, t, d = 2048, 2048, 4 * 3
+    steps = generate(model({}), n, tokens=t).steps
+    assert steps.attention_scores == 4 * d * (n * t + n * (n + 1) // 2)
+
+
+@pytest.mark.parametrize("new", [10**6, 10**25])
+@pytest.mark.parametrize("convention", list(CONVENTIONS))
+def test_any_number_of_tokens_is_one_sum(new: int, convention: str) -> None:
+    """Sums over ever longer runs differ by what the last pass costs: telescoped, so no loop is needed to check."""
+    small = model({"window": 4096}, {"chunk": 8192}, {})
+    longer = generate(small, new + 1, tokens=1000, convention=convention)
+    made = generate(small, new, tokens=1000, convention=convention)
+    end = 1000 + new
+    assert longer.steps.total - made.steps.total == count(small, 1, 1, end, convention=convention).flops.total
+    assert longer.again.total - made.again.total == count(small, 1, end + 1, convention=convention).flops.total
+
+
+def test_what_generates_nothing_is_refused() -> None:
+    with pytest.raises(SettingError, match=r"past \+ tokens \+ generate is 17; small has a learned .* of 16 rows"):
+        generate(model({}, positions=16), 9, tokens=8)
+    assert generate(model({}, positions=16), 8, tokens=8).new == 8
+    symbol = sympy.Symbol("N", positive=True, integer=True)
+    with pytest.raises(SettingError, match="generate takes integers"):
+        generate(model({}), symbol)
+
+
+def test_a_sum_that_is_no_polynomial_is_refused() -> None:
+    with pytest.raises(KindError, match="no closed sum is known"):
+        polynomial(lambda m: Flops(m**3, m**3), 1, 100)
+
+
+def test_nothing_held_by_a_model_without_layers_of_attention() -> None:
+    assert generate(model(), 5, tokens=3).cache == Cache()
