@@ -1,1 +1,111 @@
-"""What a transformer is made of and what it costs, exactly, from its config alone."""
+"""What a transformer is made of and what it costs, op by op, exactly, from its config.json alone.
+
+A transformer is written once, as data: blocks are lists of ops over named axes, as the papers draw them.
+
+    q = linear(x[b n d], Wq[d g r k]) -> [b n g r k]
+    s = contract(q[b n g r k], k[b c g k]) -> [b g r n c]
+
+Everything else reads that data.
+
+    sources ──▶ spec ──▶ rewrites ──▶ spec ──▶ readings ──▶ report ──▶ cli
+    config.json  model   shard, recompute,     count, memory, time,
+    preset       (ops)   fuse, quantize        explain, run
+
+    import assay
+
+    model = assay.load("llama-3-8b")                  # a preset, a path, org/name, a dict, a config object
+    count = assay.count(model, batch=1, tokens=8192)  # each an int, a NumPy array or a SymPy symbol
+    count.parameters.total, count.flops.total, count.cache.bytes
+
+    assay.mfu(model, tokens_per_second=9_500, peak_flops=989e12, context=8192)
+
+What goes wrong for a user is an `AssayError`, one line.
+"""
+
+from __future__ import annotations
+
+from assay.errors import (
+    AssayError,
+    KindError,
+    NotationError,
+    SettingError,
+    SizeError,
+    SourceError,
+    UnknownModel,
+)
+
+__version__ = "0.1.0"  # as in pyproject.toml
+
+__version__ = "0.1.0"
+
+TYPE_CHECKING = False  # a checker of types takes it for true; `typing` itself would take longer than all of this
+if TYPE_CHECKING:
+    from assay.blocks.written import block
+    from assay.readings.conventions import CONVENTIONS, Convention
+    from assay.readings.count import Cache, Count, Flops, Parameters, Row, count
+    from assay.readings.setting import Setting
+    from assay.readings.tensors import Entry, tensors
+    from assay.readings.utilization import Utilization, flops_per_token, mfu
+    from assay.sources import load
+    from assay.spec import Block, Model, Op, Segment, Tensor, Weight
+
+__all__ = [
+    "CONVENTIONS",
+    "AssayError",
+    "Block",
+    "Cache",
+    "Convention",
+    "Count",
+    "Entry",
+    "Flops",
+    "KindError",
+    "Model",
+    "NotationError",
+    "Op",
+    "Parameters",
+    "Row",
+    "Segment",
+    "Setting",
+    "SettingError",
+    "SizeError",
+    "SourceError",
+    "Tensor",
+    "UnknownModel",
+    "Utilization",
+    "Weight",
+    "block",
+    "count",
+    "flops_per_token",
+    "load",
+    "mfu",
+    "tensors",
+]
+
+# where each public name is defined: imported when it is first asked for, so that `import assay` costs next to nothing
+_HOME = {
+    "assay.blocks.written": "block",
+    "assay.readings.conventions": "CONVENTIONS Convention",
+    "assay.readings.count": "Cache Count Flops Parameters Row count",
+    "assay.readings.setting": "Setting",
+    "assay.readings.tensors": "Entry tensors",
+    "assay.readings.utilization": "Utilization flops_per_token mfu",
+    "assay.sources": "load",
+    "assay.spec": "Block Model Op Segment Tensor Weight",
+}
+_WHERE = {name: module for module, names in _HOME.items() for name in names.split()}
+
+
+def __getattr__(name: str) -> object:
+    """A public name, from the module that defines it."""
+    module = _WHERE.get(name)
+    if module is None:
+        raise AttributeError(f"module 'assay' has no attribute {name!r}")
+    from importlib import import_module
+
+    value = getattr(import_module(module), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

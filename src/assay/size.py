@@ -6,6 +6,7 @@ become float64 at the door (`lift`): exact to 2**53, 1e-16 relative beyond.
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Iterable
 from typing import Any, TypeAlias
@@ -60,6 +61,19 @@ def _lift_array(numpy: Any, value: Any, name: str, least: int) -> Size:
         worst = lifted[~whole].flat[0]
         raise SizeError(f"{name} holds {worst:g}; every element must be an integer of at least {least}")
     return lifted if value.shape else int(value)
+
+
+def rate(value: object, name: str) -> Any:
+    """A positive finite number, array or symbol that counts nothing, such as FLOPs per second. Raises SizeError."""
+    if is_symbol(value):
+        return value
+    if _is_array(value):
+        held: Any = value
+        if held.dtype.kind in "iuf" and ((held > 0) & (held < math.inf)).all():
+            return held.astype(float)
+    elif isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < math.inf:
+        return value
+    raise SizeError(f"{name} is {value!r}; it must be a finite number above 0")
 
 
 def minimum(a: Size, b: Size) -> Size:

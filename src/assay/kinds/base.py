@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Literal
 
-from assay.errors import KindError, NotationError
+from assay.errors import KindError, NotationError, SizeError
 from assay.size import Size
-from assay.spec import Axes, Op
+from assay.spec import AXES, Axes, Op
 
 # scalar operations by sort; `start` is a sum begun, which saves its first addition
 Work = dict[str, Size]
@@ -27,6 +27,14 @@ SORTS = {
 }
 
 
+class Sizes(dict[str, Size]):
+    """Sizes of axes. One that is missing raises SizeError, for an axis that a block left open and nobody closed."""
+
+    def __missing__(self, axis: str) -> Size:
+        what = f" ({AXES[axis]})" if axis in AXES else ""
+        raise SizeError(f"axis {axis}{what} has no size; give it one, {axis}=...")
+
+
 class Extent:
     """How many elements some axes span: the dense product of their sizes.
 
@@ -35,7 +43,7 @@ class Extent:
     """
 
     def __init__(self, sizes: dict[str, Size]) -> None:
-        self.sizes = sizes
+        self.sizes = Sizes(sizes)
         self.keys: dict[str, Keys] = {}
 
     def __call__(self, axes: Iterable[str]) -> Size:

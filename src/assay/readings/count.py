@@ -205,7 +205,7 @@ def count(
 def as_model(block: Block, sizes: Mapping[str, object]) -> Model:
     """A block alone, as a model of one segment."""
     if not isinstance(block, Block):
-        raise SettingError(f"count takes a model or a block, not {type(block).__name__}; use assay.load first")
+        raise SettingError(f"it takes a model or a block, not a {type(block).__name__}; assay.load makes a model")
     lifted = {axis: lift(size, axis) for axis, size in sizes.items()}
     return Model(block.name, (Segment(block.name, block.resize(**lifted)),))
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from assay.errors import NotationError
 from assay.kinds import Extent, kind_of
-from assay.readings.count import bind
+from assay.readings.count import as_model, bind
 from assay.size import Size, product
-from assay.spec import Model, Op, Segment, Tensor
+from assay.spec import Block, Model, Op, Segment, Tensor
 
 # the axes of a setting: any value will do, weights do not depend on it
 _ANY = {"b": 1, "n": 1, "t": 1, "past": 0}
@@ -40,8 +40,13 @@ class Entry:
         return product(self.shape)
 
 
-def tensors(model: Model) -> tuple[Entry, ...]:
-    """Every stored tensor of the model, in the order of first use, shared ones once."""
+def tensors(model: Model | Block, **sizes: object) -> tuple[Entry, ...]:
+    """Every stored tensor of a model, in the order of first use, shared ones once.
+
+    A block's too, with `sizes` for axes that it leaves open. Raises SizeError, SettingError.
+    """
+    if not isinstance(model, Model):
+        model = as_model(model, sizes)
     made: dict[tuple[str, str], Entry] = {}
     seen: set[str] = set()
     for segment in model.segments:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Mapping
-from pathlib import Path
 from typing import Any
 
 from assay.errors import SettingError, SourceError, UnknownModel
@@ -69,13 +68,13 @@ def _named(text: str, allow: Collection[str], cls: str | None) -> Model:
     return _repository(text, allow, cls)
 
 
-def _file(path: Path, title: str | None, allow: Collection[str], cls: str | None) -> Model:
+def _file(path: str, title: str | None, allow: Collection[str], cls: str | None) -> Model:
     """A description where the name ends in .toml, else a config."""
     from assay.sources import files
     from assay.sources.shown import name
 
     raw, where, called = files.read(path), name(path), title or files.title(path)
-    if path.suffix != ".toml":
+    if not path.endswith(".toml"):
         return _config(raw, where, called, allow, cls)
     from assay.sources.descriptions import read_description
     from assay.sources.jsontext import decode

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import stat
 import sys
-from pathlib import Path
 
 from assay.errors import SourceError
 from assay.sources.jsontext import LIMIT
@@ -23,40 +22,38 @@ def exists(path: str) -> bool:
     return True
 
 
-def locate(path: str) -> Path:
+def locate(path: str) -> str:
     """The file to read: the path itself, or the config.json of a folder. Raises SourceError."""
-    found = Path(path)
-    if not _is_folder(found):
-        return found
-    inside = found / CONFIG
-    if not exists(str(inside)):
-        raise SourceError(f"{name(path)}: a folder without a {CONFIG}; {_holds(found)}")
-    if _is_folder(inside):
+    if not os.path.isdir(path):
+        return path
+    inside = os.path.join(path, CONFIG)
+    if not exists(inside):
+        raise SourceError(f"{name(path)}: a folder without a {CONFIG}; {_holds(path)}")
+    if os.path.isdir(inside):
         raise SourceError(f"{name(inside)}: a folder; it must be a file")
     return inside
 
 
 def holds_config(path: str) -> bool:
     """True for a file, or a folder with a config.json."""
-    found = Path(path)
-    return not _is_folder(found) or exists(str(found / CONFIG))
+    return not os.path.isdir(path) or exists(os.path.join(path, CONFIG))
 
 
-def read(path: Path) -> bytes:
+def read(path: str) -> bytes:
     """The bytes of a file. Raises SourceError, in one line, for what is no regular file, too large or unreadable."""
     where = name(path)
     try:
-        status = path.stat()
+        status = os.stat(path)
         if not stat.S_ISREG(status.st_mode):
             raise SourceError(f"{where}: {_sort(status.st_mode)}, not a file; - reads standard input")
         if status.st_size > LIMIT:
             raise SourceError(
                 f"{where}: {status.st_size:,} bytes; a config is a few kilobytes, at most {LIMIT >> 20} MiB"
             )
-        with path.open("rb") as file:
+        with open(path, "rb") as file:
             return file.read(LIMIT + 1)
     except FileNotFoundError:
-        if path.is_symlink():
+        if os.path.islink(path):
             raise SourceError(f"{where}: a link to {name(os.readlink(path))}, where nothing is") from None
         raise SourceError(f"{where}: no such file") from None
     except OSError as error:
@@ -75,26 +72,21 @@ def read_standard_input() -> bytes:
     return raw.encode() if isinstance(raw, str) else bytes(raw)
 
 
-def title(path: Path) -> str:
+def title(path: str) -> str:
     """What to call a model: its folder for a config.json, else the file without its ending."""
-    if path.name != CONFIG:
-        return name(path.stem)
-    folder = path.absolute().parent
-    if folder.parent.name == "snapshots" and folder.parents[1].name.startswith("models--"):  # of the hub's cache
-        return name(folder.parents[1].name.removeprefix("models--").replace("--", "/"))
-    return name(folder.name or CONFIG)
+    folder, file = os.path.split(os.path.abspath(path))
+    if file != CONFIG:
+        return name(os.path.splitext(file)[0])
+    above, parent = os.path.split(os.path.dirname(folder))
+    repository = os.path.basename(above)
+    if parent == "snapshots" and repository.startswith("models--"):  # of the hub's cache
+        return name(repository.removeprefix("models--").replace("--", "/"))
+    return name(os.path.basename(folder) or CONFIG)
 
 
-def _is_folder(path: Path) -> bool:
+def _holds(folder: str) -> str:
     try:
-        return path.is_dir()
-    except (OSError, ValueError):
-        return False
-
-
-def _holds(folder: Path) -> str:
-    try:
-        inside = sorted(entry.name for entry in folder.iterdir())
+        inside = sorted(os.listdir(folder))
     except OSError as error:
         return f"it cannot be listed: {error.strerror or type(error).__name__}"
     near = [entry for entry in inside if entry.endswith((".json", ".toml"))][:4]

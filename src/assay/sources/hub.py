@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
-from pathlib import Path
 
 from assay.sources.files import CONFIG
 from assay.sources.jsontext import LIMIT
@@ -49,16 +48,13 @@ def parse(text: str) -> Repository | None:
     return Repository(found["repo"], found["revision"])
 
 
-def cache_folder(environ: Mapping[str, str] = os.environ) -> Path:
+def cache_folder(environ: Mapping[str, str] = os.environ) -> str:
     """Where the hub's client keeps what it fetched: the same variables in the same order."""
     for variable in ("HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE"):
         if environ.get(variable):
-            return Path(environ[variable]).expanduser()
-    home = environ.get("HF_HOME")
-    if home:
-        return Path(home).expanduser() / "hub"
-    base = environ.get("XDG_CACHE_HOME") or "~/.cache"
-    return Path(base).expanduser() / "huggingface" / "hub"
+            return os.path.expanduser(environ[variable])
+    home = environ.get("HF_HOME") or os.path.join(environ.get("XDG_CACHE_HOME") or "~/.cache", "huggingface")
+    return os.path.join(os.path.expanduser(home), "hub")
 
 
 def offline(environ: Mapping[str, str] = os.environ) -> str | None:
@@ -69,19 +65,20 @@ def offline(environ: Mapping[str, str] = os.environ) -> str | None:
     return None
 
 
-def cached(repository: Repository) -> Path | None:
-    """The config.json of a repository in the local cache, or None."""
-    folder = cache_folder() / f"models--{repository.repo.replace('/', '--')}"
+def cached(repository: Repository) -> str | None:
+    """The path of a repository's config.json in the local cache, or None."""
+    folder = os.path.join(cache_folder(), f"models--{repository.repo.replace('/', '--')}")
     commit = repository.revision
     if not _COMMIT.fullmatch(commit):
         try:
-            commit = (folder / "refs" / commit).read_text(encoding="ascii").strip()
+            with open(os.path.join(folder, "refs", commit), encoding="ascii") as file:
+                commit = file.read(100).strip()
         except (OSError, ValueError):
             return None
         if not _COMMIT.fullmatch(commit):
             return None
-    found = folder / "snapshots" / commit / CONFIG
-    return found if found.is_symlink() or found.exists() else None
+    found = os.path.join(folder, "snapshots", commit, CONFIG)
+    return found if os.path.lexists(found) else None
 
 
 def fetch(repository: Repository) -> tuple[bytes, str]:
