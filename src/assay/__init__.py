@@ -36,8 +36,6 @@ from assay.errors import (
 
 __version__ = "0.1.0"  # as in pyproject.toml
 
-__version__ = "0.1.0"
-
 TYPE_CHECKING = False  # a checker of types takes it for true; `typing` itself would take longer than all of this
 if TYPE_CHECKING:
     from assay.blocks.written import block
