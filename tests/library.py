@@ -17,7 +17,7 @@ Ledger = dict[str, tuple[tuple[int, ...], int]]
 
 def collapse(name: str) -> str:
     """A parameter's name with its first number, the layer, as {i}."""
-    return re.sub(r"\.\d+\.", ".{i}.", name, count=1)
+    return name if "{i}" in name else re.sub(r"\.\d+\.", ".{i}.", name, count=1)
 
 
 def built(config: dict[str, Any], auto: str = "AutoModelForCausalLM") -> Any:
@@ -97,7 +97,7 @@ def their_flops(config: dict[str, Any], tokens: int, auto: str = "AutoModelForCa
         made = transformers.AutoConfig.for_model(**config)
         made._attn_implementation = "eager"
         made._experts_implementation = "batched_mm"
-        model = getattr(transformers, auto).from_config(made, attn_implementation="eager").eval()
+        model = getattr(transformers, auto).from_config(made, attn_implementation="eager").eval().requires_grad_(False)
         ids = torch.zeros((1, tokens), dtype=torch.long)
         with FlopCounterMode(display=False) as counter, torch.no_grad():
             model(input_ids=ids, use_cache=False)

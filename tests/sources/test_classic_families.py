@@ -1,0 +1,319 @@
+"""The classic decoder-only families against the public implementation, tensor by tensor and FLOP by FLOP."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from library import check_against_library, has_library
+
+from assay.errors import SourceError
+from assay.readings.count import count
+from assay.readings.tensors import tensors
+from assay.sources.huggingface import read_config
+
+needs_library = pytest.mark.skipif(not has_library(), reason="needs torch and transformers")
+
+DEFAULTS = """
+    gpt2 gpt_neo gpt_neox gpt_neox_japanese gptj codegen opt bloom falcon mpt gpt_bigcode starcoder2 phi phi3 stablelm
+    persimmon openai-gpt xglm biogpt ctrl nanochat jais2 bitnet helium
+""".split()
+
+
+def config(model_type: str, **keys: Any) -> dict[str, Any]:
+    """A config that says nothing more."""
+    return {"model_type": model_type} | keys
+
+
+def gpt2(model_type: str = "gpt2", **keys: Any) -> dict[str, Any]:
+    """A small config in GPT-2's words."""
+    return {
+        "model_type": model_type,
+        "vocab_size": 97,
+        "n_embd": 32,
+        "n_layer": 3,
+        "n_head": 4,
+        "n_positions": 16,
+    } | keys
+
+
+def today(model_type: str, **keys: Any) -> dict[str, Any]:
+    """A small config in today's words."""
+    return bare(model_type, **({"intermediate_size": 48} | keys))
+
+
+def bare(model_type: str, **keys: Any) -> dict[str, Any]:
+    """The same without a width of the MLP."""
+    return {
+        "model_type": model_type,
+        "vocab_size": 97,
+        "hidden_size": 32,
+        "num_hidden_layers": 3,
+        "num_attention_heads": 4,
+        "max_position_embeddings": 16,
+        "pad_token_id": 0,
+    } | keys
+
+
+def falcon(**keys: Any) -> dict[str, Any]:
+    """A small Falcon."""
+    return bare("falcon", ffn_hidden_size=56, **keys)
+
+
+def opt(**keys: Any) -> dict[str, Any]:
+    """A small OPT."""
+    return bare("opt", ffn_dim=56, **keys)
+
+
+def mpt(**keys: Any) -> dict[str, Any]:
+    """A small MPT."""
+    return {"model_type": "mpt", "vocab_size": 97, "d_model": 32, "n_heads": 4, "n_layers": 3, "max_seq_len": 16} | keys
+
+
+VARIED = {
+    "gpt2": gpt2(n_inner=40, activation_function="relu", tie_word_embeddings=False),
+    "gpt2-scales": gpt2(scale_attn_by_inverse_layer_idx=True, scale_attn_weights=False, reorder_and_upcast_attn=True),
+    "gpt2-today": config(
+        "gpt2", vocab_size=97, hidden_size=32, num_hidden_layers=3, num_attention_heads=4, max_position_embeddings=16
+    ),
+    "gpt_bigcode": gpt2("gpt_bigcode", n_inner=40),
+    "gpt_bigcode-heads": gpt2("gpt_bigcode", multi_query=False, scale_attn_weights=False, tie_word_embeddings=False),
+    "openai-gpt": gpt2("openai-gpt", afn="silu", tie_word_embeddings=False),
+    "ctrl": gpt2("ctrl", dff=56, tie_word_embeddings=False),
+    "ctrl-tied": gpt2("ctrl", dff=56),
+    "gptj": gpt2("gptj", rotary_dim=4, n_inner=40, tie_word_embeddings=True),
+    "codegen": gpt2("codegen", rotary_dim=8, n_inner=40),
+    "gpt_neo": config(
+        "gpt_neo",
+        vocab_size=97,
+        hidden_size=32,
+        num_layers=3,
+        num_heads=4,
+        max_position_embeddings=16,
+        intermediate_size=40,
+        window_size=4,
+        tie_word_embeddings=False,
+        attention_types=[[["global", "local"], 1], [["local"], 1]],
+    ),
+    "gpt_neox": today("gpt_neox", rotary_pct=0.5, rotary_emb_base=500, tie_word_embeddings=True),
+    "gpt_neox-sequential": today("gpt_neox", use_parallel_residual=False, attention_bias=False),
+    "gpt_neox_japanese": bare("gpt_neox_japanese", intermediate_multiple_size=3, tie_word_embeddings=False),
+    "opt": opt(tie_word_embeddings=False, enable_bias=False, layer_norm_elementwise_affine=False),
+    "opt-narrow": opt(word_embed_proj_dim=24, do_layer_norm_before=False),
+    "opt-bare": opt(_remove_final_layer_norm=True, word_embed_proj_dim=40),
+    "xglm": config(
+        "xglm",
+        vocab_size=97,
+        d_model=32,
+        ffn_dim=56,
+        num_layers=3,
+        attention_heads=4,
+        max_position_embeddings=16,
+        scale_embedding=False,
+        tie_word_embeddings=False,
+    ),
+    "biogpt": today("biogpt", scale_embedding=False, tie_word_embeddings=False),
+    "bloom": {"model_type": "bloom", "vocab_size": 97, "n_embed": 32, "n_layer": 3, "num_attention_heads": 4},
+    "bloom-onto-normed": config(
+        "bloom",
+        vocab_size=97,
+        hidden_size=32,
+        num_hidden_layers=3,
+        n_head=4,
+        apply_residual_connection_post_layernorm=True,
+        tie_word_embeddings=False,
+    ),
+    "falcon": falcon(bias=True, tie_word_embeddings=False),
+    "falcon-sequential": falcon(bias=True, multi_query=False, parallel_attn=False, alibi=True),
+    "falcon-new": falcon(new_decoder_architecture=True, num_kv_heads=2, bias=True),
+    "falcon-new-one-norm": falcon(new_decoder_architecture=True, num_kv_heads=2, num_ln_in_parallel_attn=1),
+    "falcon-new-heads": falcon(new_decoder_architecture=True),
+    "mpt": mpt(attn_config={"clip_qkv": 6.0, "softmax_scale": 0.3}, tie_word_embeddings=False),
+    "starcoder2": today("starcoder2", num_key_value_heads=2, sliding_window=4, tie_word_embeddings=False),
+    "starcoder2-bare": today("starcoder2", num_key_value_heads=1, use_bias=False, head_dim=12),
+    "phi": today("phi", num_key_value_heads=2, qk_layernorm=True, partial_rotary_factor=0.25),
+    "phi3": today("phi3", num_key_value_heads=2, sliding_window=4, tie_word_embeddings=True),
+    "phi3-partial": today("phi3", partial_rotary_factor=0.75, head_dim=16),
+    "stablelm": today(
+        "stablelm", num_key_value_heads=2, qk_layernorm=True, use_qkv_bias=True, tie_word_embeddings=True
+    ),
+    "stablelm-parallel": today("stablelm", num_key_value_heads=4, use_parallel_residual=True),
+    "persimmon": today("persimmon", qk_layernorm=False, tie_word_embeddings=True),
+    "persimmon-normed": today("persimmon", hidden_act="gelu"),
+    "nanochat": today("nanochat", num_key_value_heads=2, attention_bias=True, final_logit_softcapping=None),
+    "nanochat-tied": today("nanochat", head_dim=12, tie_word_embeddings=True),
+    "jais2": today("jais2", num_key_value_heads=2, attention_bias=False, head_dim=12),
+    "jais2-bare": today("jais2", mlp_bias=False, tie_word_embeddings=True),
+    "bitnet": today("bitnet", num_key_value_heads=2, attention_bias=True, tie_word_embeddings=True),
+    "helium": today("helium", num_key_value_heads=2, head_dim=8, attention_bias=True, mlp_bias=True),
+    "dbrx": config(
+        "dbrx",
+        vocab_size=97,
+        d_model=32,
+        n_heads=4,
+        n_layers=3,
+        max_seq_len=16,
+        attn_config={"kv_n_heads": 2, "clip_qkv": 8, "rope_theta": 500000},
+        ffn_config={"ffn_hidden_size": 24, "moe_num_experts": 6, "moe_top_k": 2},
+    ),
+}
+
+
+@needs_library
+@pytest.mark.parametrize("model_type", DEFAULTS)
+def test_default_config_equals_the_library(model_type: str) -> None:
+    check_against_library({"model_type": model_type})
+
+
+@needs_library
+@pytest.mark.parametrize("name", VARIED)
+def test_varied_config_equals_the_library(name: str) -> None:
+    check_against_library(VARIED[name], tokens=8)
+
+
+# (config, parameters, stored elements that are none): figures printed for the published checkpoints
+PUBLISHED = {
+    "Qwen-7B": (  # index of the checkpoint: 15,442,649,088 bytes of bf16
+        config(
+            "qwen",
+            vocab_size=151936,
+            hidden_size=4096,
+            num_hidden_layers=32,
+            num_attention_heads=32,
+            intermediate_size=22016,
+            kv_channels=128,
+            no_bias=True,
+        ),
+        15_442_649_088 // 2,
+        0,
+    ),
+    "ChatGLM3-6B": (  # index of the checkpoint: 12,487,168,064 bytes of fp16
+        config(
+            "chatglm",
+            padded_vocab_size=65024,
+            hidden_size=4096,
+            num_layers=28,
+            num_attention_heads=32,
+            ffn_hidden_size=13696,
+            kv_channels=128,
+            add_qkv_bias=True,
+            multi_query_attention=True,
+            multi_query_group_num=2,
+        ),
+        12_487_168_064 // 2 - 32,
+        32,
+    ),
+    "GLM-4-9B-Chat": (  # "has 9399951392 parameters, 9399951360 are trainable", printed when it is loaded
+        config(
+            "chatglm",
+            padded_vocab_size=151552,
+            hidden_size=4096,
+            num_layers=40,
+            num_attention_heads=32,
+            ffn_hidden_size=13696,
+            kv_channels=128,
+            add_qkv_bias=True,
+            multi_query_attention=True,
+            multi_query_group_num=2,
+        ),
+        9_399_951_360,
+        32,
+    ),
+    "MiniCPM-2B": (  # "2724880896 (2.7B) parameters", printed by a program that serves it
+        config(
+            "minicpm",
+            vocab_size=122753,
+            hidden_size=2304,
+            num_hidden_layers=40,
+            num_attention_heads=36,
+            num_key_value_heads=36,
+            intermediate_size=5760,
+            scale_emb=12,
+            dim_model_base=256,
+            scale_depth=1.4,
+        ),
+        2_724_880_896,
+        0,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", PUBLISHED)
+def test_types_hosted_with_their_weights_equal_published_figures(name: str) -> None:
+    config, parameters, buffers = PUBLISHED[name]
+    found = count(read_config(config, name, name), tokens=1).parameters
+    assert (found.total, found.buffers) == (parameters, buffers)
+
+
+def test_baichuan_is_llama_with_one_matrix_for_three() -> None:
+    keys = {"vocab_size": 97, "hidden_size": 32, "num_hidden_layers": 3, "num_attention_heads": 4}
+    keys |= {"intermediate_size": 48, "max_position_embeddings": 16}
+    ours = read_config(keys | {"model_type": "baichuan"}, "config", "model")
+    llama = read_config(keys | {"model_type": "llama"}, "config", "model")
+    assert count(ours, tokens=8).parameters == count(llama, tokens=8).parameters
+    assert count(ours, tokens=8).flops == count(llama, tokens=8).flops
+    packed = {entry.path: entry.shape for entry in tensors(ours)}
+    assert packed["model.layers.{i}.self_attn.W_pack.weight"] == (96, 32)
+
+
+def test_gpt_neo_keeps_keys_beyond_the_window_and_does_not_see_them() -> None:
+    model = read_config(VARIED["gpt_neo"], "config", "model")
+    step = count(model, tokens=1, past=11, cache="bf16")
+    assert step.cache.bytes == 2 * 3 * 2 * 32 * 12  # keys and values of 3 layers, 12 positions
+    hidden = 2 * (2 * 2 * 32) * (12 - 4)  # in 2 local layers, QK and AV over 8 keys out of reach
+    assert step.flops.total - step.flops.visible_total == hidden
+
+
+def test_opt_positions_end_before_the_rows_of_the_table() -> None:
+    model = read_config(VARIED["opt-narrow"], "config", "model")
+    rows = {entry.path: entry.shape for entry in tensors(model)}
+    assert rows["model.decoder.embed_positions.weight"] == (18, 32)
+    assert model.positions == 16
+
+
+REFUSED = {
+    "cross-attention": (gpt2(add_cross_attention=True), "add_cross_attention is true: not known for gpt2 unless"),
+    "heads": (gpt2(n_head=5), "n_embd is 32; it must be a multiple of n_head, 5"),
+    "today's name": (gpt2() | {"hidden_size": 64}, "hidden_size is 64 and n_embd is 32"),
+    "unknown": (gpt2(n_expert=4), "n_expert is 4: not known for gpt2"),
+    "groups": (gpt2("gpt_bigcode", num_key_value_heads=2), "num_key_value_heads is 2; it must be 1 or null"),
+    "rotary_dim": (gpt2("gptj", rotary_dim=12), "rotary_dim is 12; it must be even and at most the head width, 8"),
+    "four parts": (gpt2("codegen", n_head=2, rotary_dim=8), "n_head is 2"),
+    "attention types": (
+        VARIED["gpt_neo"] | {"attention_types": [[["global"], 2]]},
+        r"attention_types is \[\[\['global'\], 2\]\]; it must be a list of",
+    ),
+    "attention kind": (VARIED["gpt_neo"] | {"attention_types": [[["far"], 3]]}, "attention_types .* global or local"),
+    "bloom width": (VARIED["bloom"] | {"n_inner": 100}, "n_inner is 100; it must be 128 or null"),
+    "falcon norms": (falcon(num_ln_in_parallel_attn=2), "num_ln_in_parallel_attn is 2; it must be 1 or null"),
+    "falcon arrangement": (falcon(new_decoder_architecture=True, parallel_attn=False), "parallel_attn is false"),
+    "falcon groups": (falcon(new_decoder_architecture=True, num_kv_heads=3), "num_kv_heads, 3"),
+    "falcon heads": (falcon(multi_query=False, num_kv_heads=2), "num_kv_heads is 2; it must be 4 or null"),
+    "mpt ratio": (mpt(expansion_ratio=2), "expansion_ratio is 2; it must be 4 or null"),
+    "mpt bias": (mpt(no_bias=False), "no_bias is false; it must be true or null"),
+    "mpt attention": (mpt(attn_config={"attn_type": "multiquery_attention"}), "attn_config.attn_type is 'multiquery_"),
+    "mpt positions": (mpt(attn_config={"alibi": False}), "attn_config.alibi is false"),
+    "mpt norms": (mpt(attn_config={"qk_ln": True}), "attn_config.qk_ln is true"),
+    "mpt unknown": (mpt(attn_config={"heads_of_other": 2}), "attn_config.heads_of_other is 2: not known for mpt"),
+    "starcoder2 norm": (today("starcoder2", norm_type="rms_norm", num_key_value_heads=2), "norm_type is 'rms_norm'"),
+    "phi3 bias": (today("phi3", attention_bias=True), "attention_bias is true; it must be false or null"),
+    "bitnet width": (today("bitnet", num_key_value_heads=2, head_dim=16), "head_dim is 16; it must be hidden_size"),
+    "helium width": (today("helium", num_key_value_heads=2), "head_dim is missing; it must be hidden_size"),
+    "dbrx top k": (VARIED["dbrx"] | {"ffn_config": {"moe_top_k": 9}}, "ffn_config.moe_top_k is 9; it must be at most"),
+    "dbrx groups": (VARIED["dbrx"] | {"attn_config": {"kv_n_heads": 3}}, "attn_config.kv_n_heads is 3"),
+    "minicpm sparse": (PUBLISHED["MiniCPM-2B"][0] | {"sparse_config": {"topk": 64}}, "sparse_config is .* null"),
+    "chatglm prefix": (PUBLISHED["ChatGLM3-6B"][0] | {"pre_seq_len": 128}, "pre_seq_len is 128; it must be null"),
+    "chatglm of old": (
+        PUBLISHED["ChatGLM3-6B"][0] | {"inner_hidden_size": 16384},
+        "inner_hidden_size is 16384: not known",
+    ),
+    "qwen halves": (PUBLISHED["Qwen-7B"][0] | {"intermediate_size": 11007}, "intermediate_size is 11007; .* even"),
+    "baichuan size": ({"model_type": "baichuan"}, "hidden_size is missing"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_is_not_modelled_is_refused_by_name(name: str) -> None:
+    config, message = REFUSED[name]
+    with pytest.raises(SourceError, match=message):
+        read_config(config, "config.json", "model")
