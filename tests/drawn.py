@@ -14,6 +14,7 @@ NORMS = {
     "rms": Norm(),
     "layer": Norm("layernorm", "gain+bias"),
     "layer-no-bias": Norm("layernorm", "gain"),
+    "bare": Norm(affine="none"),
 }
 
 
