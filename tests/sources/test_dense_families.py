@@ -38,7 +38,7 @@ DERIVED: dict[str, dict[str, int]] = {
 DEFAULTS = """
     llama iquestcoder exaone internlm3 arcee ernie4_5 seed_oss smollm3 glm glm4 mistral ministral3 cwm qwen2 qwen3
     apertus apertus1p5_text gemma gemma2 vaultgemma gemma3_text olmo olmo2 olmo3 exaone4 granite granite_swa hyperclovax
-    cohere cohere2
+    cohere cohere2 diffllama
 """.split()
 
 OPTIONS: dict[str, tuple[dict[str, Any], ...]] = {
@@ -140,6 +140,7 @@ OPTIONS: dict[str, tuple[dict[str, Any], ...]] = {
         {"attention_bias": True, "tie_word_embeddings": False, "sliding_window": 3, "sliding_window_pattern": 2},
         {**MIXED, "sliding_window": 3},
     ),
+    "diffllama": ({**WIDE, "attention_bias": True, "tie_word_embeddings": True}, {"num_key_value_heads": None}),
     "nemotron": (
         {**WIDE, "attention_bias": True, "mlp_bias": True, "tie_word_embeddings": True, "partial_rotary_factor": 0.25},
         {"hidden_act": "relu"},
@@ -263,6 +264,7 @@ BAD = [
     ("gemma", {"use_bidirectional_attention": True}, "use_bidirectional_attention is true; it must be false or null"),
     ("gemma2", {"sliding_window": None}, "sliding_window is null; it must be an integer .* for layers that slide"),
     ("gemma3_text", {"sliding_window_pattern": 0}, "sliding_window_pattern is 0; it must be an integer of at least 1"),
+    ("diffllama", {"num_key_value_heads": 1}, "num_key_value_heads is 1; it must be an even number"),
     ("granite", {"logits_scaling": 0}, "logits_scaling is 0; it must be a number above 0"),
     ("granite_swa", {"layer_rope_theta": [1.0]}, "layer_rope_theta has 1 items; it must be a list of 4 items"),
     ("cohere2", {"layer_switch": 7}, "layer_switch is 7; it must be 2 or null for this model_type"),

@@ -100,6 +100,17 @@ def _near(op: Op, extent: Extent) -> Work:
     return {"add": 2 * pairs - rows, "divide": 2 * pairs, "compare": 2 * pairs, "exp": pairs}
 
 
+def _check_differential(op: Op) -> None:
+    expect(op, len(op.inputs) == 4 and not op.activations, "differential takes four vectors that are weights")
+    expect(op, len({t.axes for t in op.inputs}) == 1 == len(op.axes), "differential makes one axis, the two sides")
+
+
+def _differential(op: Op, extent: Extent) -> Work:
+    """Two dot products, their exponentials, the difference, a constant of the layer, the sign."""
+    width = extent(op.inputs[0].axes)
+    return {"multiply": 2 * width + 1, "add": 2 * (width - 1) + 2, "exp": 2}
+
+
 _NORM = ("eps", "over", "unit_offset")
 
 register(
@@ -120,6 +131,12 @@ register(
         _check_near,
         _near,
         attrs=("jitter",),
+    ),
+    Kind(
+        "differential",
+        "1 and -l for two sides, l = exp(q1 k1) - exp(q2 k2) + 0.8 - 0.6 exp(-0.3 layer), Ye et al. 2024",
+        _check_differential,
+        _differential,
     ),
     Kind("topk", "indices of the largest", _check_topk, _topk, attrs=("groups", "keep_groups")),
 )

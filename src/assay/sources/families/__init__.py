@@ -12,6 +12,7 @@ MODULES = (
     "gemma",
     "glm",
     "dbrx",
+    "diffllama",
     "gains",
     "gpt",
     "hosted",
