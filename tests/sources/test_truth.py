@@ -22,7 +22,16 @@ TRUTH = Path(__file__).resolve().parents[3] / "shared" / "truth"
 REFUSED: dict[str, str] = {}
 
 # recorded figures that are not the architecture's: (config, figure) -> ours, with the hand sum beside it
-CORRECTED: dict[tuple[str, str], int] = {}
+CORRECTED: dict[tuple[str, str], int] = {
+    # the correction of AFMoE's router is named mlp.expert_bias: 31 layers of 64 are the router's, not the dense MLP's
+    ("default--afmoe", "parameters of mlp"): 3 * 2048 * 6144,
+    ("default--afmoe", "parameters of router"): 31 * (2048 * 64 + 64),
+    # JetMoE's experts are named mlp.input_linear and mlp.output_linear; its attention has a router of its own
+    ("default--jetmoe", "parameters of mlp"): 0,
+    ("default--jetmoe", "parameters of experts"): 12 * (8 * 3 * 2048 * 5632 + 2048),
+    ("default--jetmoe", "parameters of router"): 12 * 2 * 2048 * 8,
+    ("default--jetmoe", "parameters of attention"): 12 * (8 * 2 * 2048 * 2048 + 2 * 2048 * 2048 + 2048),
+}
 
 
 def recorded() -> Iterator[str]:

@@ -82,7 +82,7 @@ KOLIBRI = {
 }
 
 
-@family("kolibri1", cls="Kolibri1ForCausalLM", names=KOLIBRI)
+@family("kolibri1", cls="Kolibri1ForCausalLM", names=KOLIBRI, harmless=("intermediate_size",))
 def kolibri1(c: Config) -> Decoder:
     """Four norms a layer; the correction is added to logits, not to scores."""
     c.rename(num_local_experts="num_experts")
