@@ -8,6 +8,7 @@ import pytest
 from library import built, check_against_library, differences, has_library, our_ledger, their_ledger
 
 from assay.errors import SourceError
+from assay.kinds import check
 from assay.readings.count import count
 from assay.sources.huggingface import read_config
 from assay.spec import Model
@@ -25,6 +26,7 @@ SMALL: dict[str, Any] = {
     "max_position_embeddings": 64,
     "pad_token_id": 0,
 }
+ALL_KV = {"num_key_value_heads": None}  # as many key/value heads as query heads
 WIDE = {"head_dim": 12}  # heads whose width is not hidden_size / num_attention_heads
 MIXED = {"layer_types": ["full_attention", "sliding_attention", "sliding_attention", "full_attention"]}
 
@@ -39,6 +41,7 @@ DEFAULTS = """
     llama iquestcoder exaone internlm3 arcee ernie4_5 seed_oss smollm3 glm glm4 mistral ministral3 cwm qwen2 qwen3
     apertus apertus1p5_text gemma gemma2 vaultgemma gemma3_text olmo olmo2 olmo3 exaone4 granite granite_swa hyperclovax
     cohere cohere2 diffllama
+    modernbert-decoder
 """.split()
 
 OPTIONS: dict[str, tuple[dict[str, Any], ...]] = {
@@ -141,6 +144,11 @@ OPTIONS: dict[str, tuple[dict[str, Any], ...]] = {
         {**MIXED, "sliding_window": 3},
     ),
     "diffllama": ({**WIDE, "attention_bias": True, "tie_word_embeddings": True}, {"num_key_value_heads": None}),
+    "modernbert-decoder": (
+        {"attention_bias": True, "mlp_bias": True, "norm_bias": True, "classifier_bias": True, **ALL_KV},
+        {**MIXED, **ALL_KV, "local_attention": 6, "tie_word_embeddings": False, "decoder_bias": False},
+        {**ALL_KV, "global_attn_every_n_layers": 2, "local_attention": 6},
+    ),
     "nemotron": (
         {**WIDE, "attention_bias": True, "mlp_bias": True, "tie_word_embeddings": True, "partial_rotary_factor": 0.25},
         {"hidden_act": "relu"},
@@ -180,6 +188,12 @@ def test_small_config_equals_the_library(model_type: str, option: int) -> None:
     check_against_library(small(model_type, option), tokens=8)
 
 
+@pytest.mark.parametrize(("model_type", "option"), CASES)
+def test_every_op_fits_its_kind(model_type: str, option: int) -> None:
+    for segment in read(small(model_type, option)).segments:
+        check(segment.block.ops)
+
+
 def test_every_type_has_options_and_a_default() -> None:
     assert set(OPTIONS) == {*DEFAULTS, *DERIVED}
 
@@ -199,7 +213,7 @@ def test_width_of_no_size_is_refused_by_name(model_type: str, value: object) -> 
         read(small(model_type, hidden_size=value))
 
 
-@pytest.mark.parametrize("model_type", OPTIONS)
+@pytest.mark.parametrize("model_type", sorted(OPTIONS.keys() - {"modernbert-decoder"}))
 def test_heads_that_do_not_divide_are_refused_by_name(model_type: str) -> None:
     message = r"num_attention_heads is 4; it must be a multiple of num_key_value_heads, 3$"
     with pytest.raises(SourceError, match=message):
@@ -265,6 +279,8 @@ BAD = [
     ("gemma2", {"sliding_window": None}, "sliding_window is null; it must be an integer .* for layers that slide"),
     ("gemma3_text", {"sliding_window_pattern": 0}, "sliding_window_pattern is 0; it must be an integer of at least 1"),
     ("diffllama", {"num_key_value_heads": 1}, "num_key_value_heads is 1; it must be an even number"),
+    ("modernbert-decoder", {"local_attention": 1}, "local_attention is 1; it must be an integer of at least 2"),
+    ("modernbert-decoder", {"sliding_window": 7}, "sliding_window is 7; it must be 64 or null for this model_type"),
     ("granite", {"logits_scaling": 0}, "logits_scaling is 0; it must be a number above 0"),
     ("granite_swa", {"layer_rope_theta": [1.0]}, "layer_rope_theta has 1 items; it must be a list of 4 items"),
     ("cohere2", {"layer_switch": 7}, "layer_switch is 7; it must be 2 or null for this model_type"),

@@ -30,6 +30,7 @@ class MaskedHead:
     tied: bool = True
     bias: bool = True
     dense_bias: bool = True
+    final: Norm | None = None  # of the last layer's output
 
     segment = "head"
 
@@ -39,7 +40,8 @@ class MaskedHead:
 
     def ops(self) -> list[Op]:
         """From `x[b n d]` to `logits[b t V]`."""
-        made = ops("head", "y = keep(x[b n d]) -> [b t d]")
+        made = self.final.ops("x", "x", "f") if self.final is not None else []
+        made += ops("head", "y = keep(x[b n d]) -> [b t d]")
         j = "d"
         if self.inner is not None:
             j = "j"

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Protocol
+from typing import ClassVar, Protocol
 
-from assay.blocks.ends import Classifier, Embedding, Final, Head, Norm
+from assay.blocks.ends import Embedding, Norm
 from assay.blocks.latent import Latent
 from assay.errors import SizeError
 from assay.size import Size
@@ -30,6 +30,20 @@ class Body(Protocol):
 
     def ops(self, x: str, y: str) -> list[Op]:
         """`y` from `x`."""
+
+
+class Ending(Protocol):
+    """What follows the last layer: a head, a classifier, or the final norm alone."""
+
+    @property
+    def segment(self) -> str:
+        """Its name in a report."""
+
+    def sizes(self) -> dict[str, int | None]:
+        """Axis sizes."""
+
+    def ops(self) -> list[Op]:
+        """From `x[b n d]` to what the model returns."""
 
 
 @dataclass(frozen=True)
@@ -124,10 +138,12 @@ class Decoder:
 
     embedding: Embedding
     layers: tuple[Layer, ...]
-    head: Head | Final | Classifier | None
+    head: Ending | None
     limit: int | None = None
     trained: int | None = None
     names: Mapping[str, str] | None = None
+
+    settings: ClassVar[tuple[str, ...]] = ("past",)
 
     @property
     def width(self) -> int:

@@ -29,6 +29,7 @@ MODULES = (
     "latent",
     "llama",
     "mistral",
+    "modernbert_decoder",
     "mixtral",
     "nemotron",
     "neox",
