@@ -129,8 +129,10 @@ def falcon(c: Config) -> Decoder:
         bias="qkvo" if bias else "",
         positions="alibi" if c.flag("alibi", False) else turned,
     )
+    width = c.maybe("ffn_hidden_size") or 4 * d
+    c.inert("ff_factor", width / d, width // d)
     mlp = Mlp(
-        c.maybe("ffn_hidden_size") or 4 * d,
+        width,
         gated=False,
         activation=activation(c, "activation", "gelu"),
         bias="ud" if bias else "",
@@ -180,8 +182,8 @@ def mpt_attention(c: Config, width: int, heads: int) -> Attention:
         heads,
         k,
         positions="alibi",
-        scale=inner.number("softmax_scale", None),
-        clip=inner.number("clip_qkv", None) or None,
+        scale=inner.positive("softmax_scale", 1.0) if inner.has("softmax_scale") else None,
+        clip=inner.positive("clip_qkv", 1.0) if inner.has("clip_qkv") else None,
     )
 
 
@@ -201,6 +203,7 @@ def mpt(c: Config) -> Decoder:
     h = c.size("n_heads", 16)
     c.inert("no_bias", True)
     c.inert("expansion_ratio", 4)
+    c.child("ffn_config").inert("ffn_type", "mptmlp")
     attention = mpt_attention(c, d, h)
     mlp = Mlp(4 * d, gated=False, activation="gelu")
     norm = Norm("layernorm", "gain", c.positive("layer_norm_epsilon", 1e-5))

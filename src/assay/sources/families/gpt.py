@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 from assay.blocks import Attention, Branch, Decoder, Embedding, Head, Layer, Mlp, Norm, Step
 from assay.sources.config import Config
@@ -12,7 +13,10 @@ from assay.sources.families.common import activation, by_kind, depth, family, la
 
 # keys of the heads for other tasks, and of how scores are computed and not of what they are
 SUMMARY = ("summary_type", "summary_use_proj", "summary_activation", "summary_proj_to_labels", "summary_first_dropout")
-HARMLESS = (*SUMMARY, "n_ctx", "reorder_and_upcast_attn")
+HARMLESS = (
+    *(*SUMMARY, "n_ctx", "reorder_and_upcast_attn"),
+    *("apply_query_key_layer_scaling", "normalize_attention_scores"),
+)
 
 # the names of today's configs, which GPT-2's class reads too
 TODAY = {
@@ -97,7 +101,7 @@ def gpt2(c: Config) -> Decoder:
     cls="OpenAIGPTLMHeadModel",
     names=names(CONV1D | {"Gt0": "ln_1.weight", "Gt1": "ln_2.weight"}, "transformer.tokens_embed.weight")
     | {"E_position": "transformer.positions_embed.weight"},
-    harmless=(*SUMMARY, "n_ctx"),
+    harmless=(*SUMMARY, "n_ctx", "n_special", "predict_special_tokens"),
 )
 def openai_gpt(c: Config) -> Decoder:
     """Radford et al. 2018: norms behind the residual sum, none at the end."""
@@ -196,7 +200,7 @@ def expanded(c: Config, count: int) -> list[str]:
 
     shape = f"[[kinds], times] with kinds global or local, {count} in all"
     given = c.sequence("attention_types", fits, shape)
-    runs = given if given is not None else [[["global", "local"], 12]]
+    runs: list[Any] = given if given is not None else [[["global", "local"], 12]]
     kinds = [kind for run, times in runs for _ in range(times) for kind in run]
     if len(kinds) != count:
         c.fail("attention_types", f"a list of {shape}")

@@ -176,6 +176,7 @@ def chatglm(c: Config) -> Decoder:
     c.rename(num_layers="num_hidden_layers", vocab_size="padded_vocab_size")
     c.inert("apply_residual_connection_post_layernorm", False)
     c.inert("original_rope", True)
+    c.inert("interleaved_qkv", False)
     c.inert("quantization_bit", 0)
     c.inert("pre_seq_len")
     d = c.size("hidden_size")

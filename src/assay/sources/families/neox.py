@@ -118,10 +118,11 @@ def j_like(c: Config) -> Decoder:
     "gptj",
     cls="GPTJForCausalLM",
     names=names(J_LAYER),
-    harmless=(*SUMMARY, "n_ctx", "rotary"),
+    harmless=(*SUMMARY, "n_ctx"),
 )
 def gptj(c: Config) -> Decoder:
     """Wang & Komatsuzaki 2021."""
+    c.inert("rotary", True)
     return j_like(c)
 
 

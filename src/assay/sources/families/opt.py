@@ -41,6 +41,8 @@ OPT = {
 @family("opt", cls="OPTForCausalLM", names=OPT, harmless=("layerdrop", "init_std"))
 def opt(c: Config) -> Decoder:
     """Zhang et al. 2022; the model of 350M has a narrower table and its norms behind the residual sum."""
+    c.inert("learned_embeddings", True)
+    c.inert("scale_embeddings", False)
     d = c.size("hidden_size", 768)
     h = c.size("num_attention_heads", 12)
     bias = c.flag("enable_bias", True)
