@@ -41,6 +41,7 @@ DEFAULTS = (
     "aria_text",
     "beam",
     "cohere2_moe",
+    "doge",
     "ernie4_5_moe",
     "exaone_moe",
     "flex_olmo",
@@ -347,6 +348,8 @@ VARIED: tuple[tuple[str, dict[str, Any]], ...] = (
         "cohere2_moe",
         {"num_experts": 5, "num_shared_experts": 1, "mlp_layer_types": MIXED, "layer_types": KINDS, "head_dim": 12},
     ),
+    ("doge", {"attention_bias": True, "mlp_bias": True, "keep_window_size": 4, "tie_word_embeddings": True}),
+    ("doge", {"is_moe": True, "num_experts": 17, "num_experts_per_tok": 3, "norm_topk_prob": True, "mlp_bias": True}),
     ("jetmoe", {"num_local_experts": 5, "num_experts_per_tok": 3, "kv_channels": 12, "tie_word_embeddings": False}),
 )
 

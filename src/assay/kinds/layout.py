@@ -21,9 +21,12 @@ def _check_rename(op: Op) -> None:
 
 
 def band_pairs(n: Size, reach: Size) -> Size:
-    """Pairs of n tokens no further than `reach` from each other, themselves included: n (2 r + 1) - r (r + 1)."""
+    """Pairs of n tokens no further than `reach` from each other, themselves included: n (2 r + 1) - r (r + 1).
+
+    Written as a sum of what is counted, for arrays lose digits in a difference.
+    """
     r = minimum(reach, n - 1)
-    return n * (2 * r + 1) - r * (r + 1)
+    return n + r * (2 * n - r - 1)
 
 
 def _bind_keys(op: Op, extent: Extent) -> None:
@@ -70,6 +73,7 @@ register(
         storage="view",
         attrs=("reach",),
     ),
+    Kind("rename", "an axis by another name", _check_rename, reads=nothing, writes=nothing, storage="view"),
     Kind("slice", "a part along one axis", _check_rename, reads=nothing, writes=nothing, storage="view"),
     Kind("first", "the first along an axis", _check_pick, reads=nothing, writes=nothing, storage="view"),
     Kind("concat", "operands behind each other along an axis", _check_concat),

@@ -19,6 +19,7 @@ ACTIVATIONS: dict[str, dict[str, int]] = {
     "quick_gelu": {"multiply": 2, "exp": 1, "add": 1, "divide": 1},  # x sigmoid(1.702 x)
     "swiglu_clamp": {"compare": 3, "multiply": 2, "exp": 1, "add": 2, "divide": 1},  # gpt-oss
     "identity": {},
+    "exp": {"exp": 1},
     "softplus": {"exp": 1, "add": 1, "function": 1},
     "xielu": {"compare": 1, "multiply": 4, "add": 3, "exp": 1},  # Huang & Schlag 2025
 }
@@ -68,7 +69,7 @@ register(
     Kind("mul", "product of operands", _check_broadcast, _product),
     Kind("scale", "times a constant", same_axes, _per_element({"multiply": 1}), attrs=("by",)),
     Kind("sinusoid", "plus sines and cosines of the position", same_axes, _per_element({"add": 1, "function": 1})),
-    Kind("mask", "plus a bias or mask", same_axes, _per_element({"add": 1})),
+    Kind("mask", "plus a bias or mask", same_axes, _per_element({"add": 1}), attrs=("keep",)),
     Kind("alibi", "plus a slope of the head times the distance", same_axes, _per_element({"multiply": 1, "add": 1})),
     Kind(
         "softcap",

@@ -20,6 +20,7 @@ MODULES = (
     "exaone_moe",
     "glm_moe",
     "mimo",
+    "doge",
     "ernie_moe",
     "gated_moe",
     "cohere_moe",
