@@ -7,12 +7,15 @@ expected output stands for anything. ```sh blocks are what a reader types to ins
 
 from __future__ import annotations
 
+import contextlib
 import doctest
 import os
 import re
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
+from contextlib import chdir
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -74,7 +77,9 @@ def run_document(text: str, folder: Path) -> list[str]:
         elif example.lang == "console":
             wrong += _run_console(example, folder, environment)
         elif example.lang == "python":
-            wrong += _run_python(example, names)
+            with chdir(folder):
+                with contextlib.chdir(folder):
+                wrong += _run_python(example, names)
     return wrong
 
 
@@ -136,7 +141,18 @@ def kinds_table() -> str:
     return "\n".join(["| kind | what it computes |", "|---|---|", *rows])
 
 
-GENERATED = {"kinds": kinds_table}
+def helps() -> str:
+    """What each command says of itself."""
+    from assay.cli import COMMANDS
+
+    commands = ["assay", *(f"assay {name}" for name in COMMANDS)]
+    with tempfile.TemporaryDirectory() as folder:
+        environment = _environment(Path(folder))
+        said = {command: shell(f"{command} --help", Path(folder), environment) for command in commands}
+    return "\n\n".join(f"## {command}\n\n```console\n$ {command} --help\n{text}```" for command, text in said.items())
+
+
+GENERATED = {"kinds": kinds_table, "help": helps}
 _MARKED = re.compile(r"(<!-- (?P<name>\w+): written by `make docs` -->\n).*?(<!-- end -->)", re.DOTALL)
 
 

@@ -79,14 +79,17 @@ def _turns(c: Section, positions: Rope | str | None, each: int) -> None:
     if isinstance(positions, Rope) and positions.width is not None and (positions.width > each or positions.width % 2):
         key = getattr(positions.width, "key", "positions.width")
         raise SourceError(
-            f"{c.where}: {key} is {int(positions.width)}; it must be an even integer of at most the head width, {int(each)}"
+            f"{c.where}: {key} is {int(positions.width)}; "
+            f"it must be an even integer of at most the head width, {int(each)}"
         )
 
 
 def _latent(c: Section, around: Around) -> dict[str, Any]:
     """Rotary positions or none."""
     if not isinstance(around.positions, Rope | None):
-        raise SourceError(f"{c.where}: positions is {around.positions!r}; with latent attention it must be rope or none")
+        raise SourceError(
+            f"{c.where}: positions is {around.positions!r}; with latent attention it must be rope or none"
+        )
     return {"positions": around.positions}
 
 
@@ -146,15 +149,14 @@ def read_table(data: Mapping[str, Any], where: str, name: str) -> Model:
     """The same from a table already parsed. Raises SourceError."""
     c = Section(data, where)
     c.known(KEYS)
-    family = c.word("names", "")
-    names, cls = _names(c, family)
+    family, names = _names(c)
     decoder = _decoder(c)
     note = c.word("note", "")
-    return Model(
+    made = Model(
         c.word("name", name),
-        decoder.segments(names),
+        decoder.segments(names.paths),
         family=family,
-        cls=cls,
+        cls=names.cls,
         source=c.word("source", where),
         layers=decoder.depth,
         width=decoder.width,
@@ -163,23 +165,51 @@ def read_table(data: Mapping[str, Any], where: str, name: str) -> Model:
         dtype=c.word("dtype", None, DTYPES) if c.has("dtype") else None,
         notes=(note,) if note else (),
     )
+    names.check(made)
+    return made
 
 
-def _names(c: Section, family: str) -> tuple[Mapping[str, str], str]:
-    """Where weights are stored, and the class that stores them so."""
+@dataclass(frozen=True)
+class Names:
+    """Where weights are stored, the class that stores them so, and which of the names the description gives itself."""
+
+    paths: Mapping[str, str]
+    cls: str = ""
+    own: Section | None = None
+
+    def check(self, model: Model) -> None:
+        """Raise SourceError for a name of no weight."""
+        if self.own is not None:
+            self.own.known(("like", *sorted({w for segment in model.segments for w in segment.block.stored})))
+
+
+def _names(c: Section) -> tuple[str, Names]:
+    """The family and its names: a word, or a table of names over those of the family under `like`."""
+    if isinstance(c.data.get("names"), dict):
+        own = c.child("names")
+        family = own.word("like", "")
+        below = _family(own, "like", family)
+        given = {weight: own.word(weight, None) for weight in own.data if weight != "like"}
+        return family, Names({**below.paths, **given}, below.cls, own)
+    family = c.word("names", "")
+    return family, _family(c, "names", family)
+
+
+def _family(c: Section, key: str, family: str) -> Names:
+    """The names of a family."""
     if not family:
-        return OWN_NAMES, ""
+        return Names(OWN_NAMES)
     from assay.sources.families import FAMILIES
 
     found = FAMILIES.get(family)
     if found is None:
-        c.refuse("names", f"is {family!r}, no model_type that is known", family, FAMILIES)
-    return found.names, found.cls
+        c.refuse(key, f"is {family!r}, no model_type that is known", family, FAMILIES)
+    return Names(found.names, found.cls)
 
 
 def _decoder(c: Section) -> Decoder:
     """The stack."""
-    width, vocab = c.size("width"), c.size("vocab")
+    vocab, width = c.size("vocab"), c.size("width")
     depth = c.size("layers", most=DEPTH)
     norm = _norm(c)
     layers = _layers(c, depth, width)
@@ -274,7 +304,9 @@ def _expand(c: Section, tables: Section, key: str, depth: int) -> list[tuple[str
         text, star, times = item.partition("*")
         many = int(times) if times.strip().isdecimal() and len(times) < 12 else 0
         if star and not 1 <= many <= depth:
-            raise SourceError(f"{c.where}: {key} holds {item!r}; a count must be an integer of at least 1, at most layers")
+            raise SourceError(
+                f"{c.where}: {key} holds {item!r}; a count must be an integer of at least 1, at most layers"
+            )
         kinds = tuple(part.strip() for part in text.split("+"))
         for kind in kinds:
             if kind not in tables.data:
@@ -316,7 +348,12 @@ def _block_names(c: Section, kind: str) -> list[str]:
 def _body(c: Section, described: Described, around: Around) -> Any:
     """A block from its table."""
     c.known(name for name in fields_of(described.block) if name not in described.hidden)
-    filled = described.fill(c, around)
     return build(
-        described.block, c, filled, words={Norm: NORMS}, norm=around.norm, letters=described.biases, skip=described.hidden
+        described.block,
+        c,
+        described.fill(c, around),
+        words={Norm: NORMS},
+        norm=around.norm,
+        letters=described.biases,
+        skip=described.hidden,
     )

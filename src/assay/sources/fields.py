@@ -6,7 +6,6 @@ import math
 import types
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import MISSING, fields, is_dataclass
-from functools import lru_cache
 from typing import Any, Literal, NoReturn, Union, get_args, get_origin, get_type_hints
 
 from assay.errors import SourceError
@@ -104,11 +103,15 @@ def _lay(below: dict[str, Any], above: Mapping[str, Any], path: str, prefix: str
             origins[path + key] = prefix
 
 
-@lru_cache(maxsize=64)
+_FIELDS: dict[type[Any], dict[str, tuple[Any, Any]]] = {}
+
+
 def fields_of(cls: type[Any]) -> dict[str, tuple[Any, Any]]:
     """(annotation, default) of each field of a dataclass."""
-    hints = get_type_hints(cls)
-    return {field.name: (hints[field.name], field.default) for field in fields(cls)}
+    if cls not in _FIELDS:
+        hints = get_type_hints(cls)
+        _FIELDS[cls] = {field.name: (hints[field.name], field.default) for field in fields(cls)}
+    return _FIELDS[cls]
 
 
 def build(
@@ -181,12 +184,15 @@ class Reader:
         return read(self.c, key)
 
     def several(self, key: str, items: tuple[Any, ...]) -> tuple[Any, ...]:
-        """A list of as many numbers, or a table of names and numbers."""
+        """A list of as many numbers or words, or a table of names and numbers."""
         if items[-1] is Ellipsis:
             table = self.c.child(key)
             return tuple((name, table.number(name)) for name in table.data)
-        listed = self.c.sequence(key, _is_number, "a finite number", len(items))
-        return tuple(map(float, listed or ()))
+        kinds = ["a word" if item is str else "a finite number" for item in items]
+        value = self.c.data[key]
+        if not isinstance(value, list) or len(value) != len(items) or not all(map(_fits, value, items)):
+            self.c.fail(key, f"a list of {', '.join(kinds)}")
+        return tuple(v if isinstance(v, str) else float(v) for v in value)
 
     def biases(self, key: str) -> str:
         """True for all, false for none, or the letters of those that have one."""
@@ -214,6 +220,10 @@ def _frozen(value: Any) -> Any:
     if isinstance(value, dict):
         return tuple((k, _frozen(v)) for k, v in value.items())
     return tuple(map(_frozen, value)) if isinstance(value, list) else value
+
+
+def _fits(value: object, item: Any) -> bool:
+    return isinstance(value, str) if item is str else _is_number(value)
 
 
 def _is_number(value: object) -> bool:

@@ -1,0 +1,626 @@
+"""Descriptions: the same figures as configs, every error whole, an architecture that nobody has built."""
+
+from __future__ import annotations
+
+import re
+import types
+from dataclasses import is_dataclass
+from typing import Any, Literal, Union, get_args, get_origin
+
+import pytest
+from documents import ROOT, examples
+
+from assay.errors import SourceError
+from assay.readings.count import count
+from assay.readings.tensors import tensors
+from assay.sources.descriptions import BLOCKS, IN_LAYER, KEYS, read_description
+from assay.sources.fields import READERS, fields_of
+from assay.sources.huggingface import read_config
+from assay.spec import Model
+
+SMALLEST = """\
+vocab = 1000
+width = 64
+layers = 6
+
+[attention]
+heads = 8
+kv_heads = 2
+
+[mlp]
+width = 96
+"""
+
+
+def described(text: str) -> Model:
+    return read_description(text, "mine.toml", "mine")
+
+
+def structure(model: Model) -> dict[int | str, list[tuple[Any, ...]]]:
+    """The ops of every layer with their operands and parts, without the constants that change values alone."""
+    return {
+        key: [(op.name, op.kind, op.inputs, op.axes, op.part) for op in segment.block.ops]
+        for segment in model.segments
+        for key in (segment.layers or (segment.name,))
+    }
+
+
+def ledger(model: Model) -> set[tuple[Any, ...]]:
+    """Path, shape, layers and buffer of every stored tensor."""
+    return {(entry.path, entry.shape, entry.layers, entry.buffer) for entry in tensors(model)}
+
+
+def figures(model: Model) -> list[tuple[Any, ...]]:
+    """Parameters, FLOPs and cache in several settings and conventions."""
+    past = 0 if model.positions else 300
+    settings: list[dict[str, Any]] = [
+        {"tokens": 1},
+        {"tokens": 50, "past": past},
+        {"tokens": 50, "past": past, "convention": "scalar"},
+        {"tokens": 50, "past": past, "convention": "causal", "batch": 3},
+    ]
+    counted = [count(model, cache="bf16", **setting) for setting in settings]
+    return [(one.parameters, one.flops, one.cache) for one in counted]
+
+
+# the same architecture as a config and as a description
+PAIRS: dict[str, tuple[dict[str, Any], str]] = {
+    "llama": (
+        {
+            "hidden_size": 64,
+            "intermediate_size": 96,
+            "num_hidden_layers": 6,
+            "num_attention_heads": 8,
+            "num_key_value_heads": 2,
+            "vocab_size": 1000,
+        },
+        'names = "llama"\n' + SMALLEST,
+    ),
+    "llama with every bias, tied": (
+        {
+            "model_type": "llama",
+            "hidden_size": 60,
+            "intermediate_size": 96,
+            "num_hidden_layers": 2,
+            "num_attention_heads": 6,
+            "head_dim": 16,
+            "vocab_size": 1000,
+            "attention_bias": True,
+            "mlp_bias": True,
+            "tie_word_embeddings": True,
+        },
+        """
+        names = "llama"
+        vocab = 1000
+        width = 60
+        layers = 2
+        tied = true
+        attention = { heads = 6, head_width = 16, bias = true }
+        mlp = { width = 96, bias = true }
+        """,
+    ),
+    "gpt2": (
+        {"n_embd": 48, "n_layer": 3, "n_head": 4, "n_positions": 60, "vocab_size": 500},
+        """
+        names = "gpt2"
+        vocab = 500
+        width = 48
+        layers = 3
+        context = 60
+        tied = true
+        positions = "learned"
+        norm = "layernorm"
+        attention = { heads = 4, bias = true }
+        mlp = { width = 192, gated = false, activation = "gelu_tanh", bias = "ud" }
+        """,
+    ),
+    "gptj": (
+        {"n_embd": 48, "n_layer": 3, "n_head": 4, "rotary_dim": 6, "vocab_size": 500},
+        """
+        names = "gptj"
+        vocab = 500
+        width = 48
+        layers = 3
+        norm = "layernorm"
+        positions = { width = 6, style = "interleaved" }
+        residual = "parallel"
+        attention = { heads = 4 }
+        mlp = { width = 192, gated = false, activation = "gelu_tanh", bias = true }
+        head = { bias = true }
+        """,
+    ),
+    "gpt_neox": (
+        {
+            "hidden_size": 48,
+            "intermediate_size": 100,
+            "num_hidden_layers": 2,
+            "num_attention_heads": 3,
+            "rotary_pct": 0.5,
+            "vocab_size": 500,
+        },
+        """
+        names = "gpt_neox"
+        vocab = 500
+        width = 48
+        layers = 2
+        norm = "layernorm"
+        positions = { width = 8 }
+        residual = "parallel-norms"
+        attention = { heads = 3, bias = "qkvo" }
+        mlp = { width = 100, gated = false, activation = "gelu", bias = true }
+        """,
+    ),
+    "opt, post-norm, narrow": (
+        {
+            "model_type": "opt",
+            "hidden_size": 48,
+            "ffn_dim": 100,
+            "num_hidden_layers": 2,
+            "num_attention_heads": 4,
+            "word_embed_proj_dim": 20,
+            "do_layer_norm_before": False,
+            "max_position_embeddings": 64,
+            "vocab_size": 500,
+        },
+        """
+        names = "opt"
+        vocab = 500
+        width = 48
+        layers = 2
+        context = 64
+        tied = true
+        positions = "learned"
+        norm = "layernorm"
+        residual = "post"
+        embedding = { narrow = 20, positions = 66 }
+        attention = { heads = 4, bias = true }
+        mlp = { width = 100, gated = false, activation = "relu", bias = true }
+        """,
+    ),
+    "bloom": (
+        {"hidden_size": 48, "n_layer": 2, "n_head": 4, "vocab_size": 500},
+        """
+        names = "bloom"
+        vocab = 500
+        width = 48
+        layers = 2
+        tied = true
+        positions = "alibi"
+        norm = { kind = "layernorm", eps = 1e-5 }
+        embedding = { norm = true }
+        attention = { heads = 4, bias = true }
+        mlp = { width = 192, gated = false, activation = "gelu_tanh", bias = true }
+        """,
+    ),
+    "gemma2": (
+        {
+            "hidden_size": 48,
+            "intermediate_size": 100,
+            "num_hidden_layers": 5,
+            "num_attention_heads": 4,
+            "num_key_value_heads": 2,
+            "head_dim": 16,
+            "sliding_window": 20,
+            "vocab_size": 500,
+        },
+        """
+        names = "gemma2"
+        vocab = 500
+        width = 48
+        layers = 5
+        tied = true
+        norm = { unit_offset = true }
+        residual = "sandwich"
+        pattern = ["local", "global"]
+        embedding = { scale = 6.928203230275509 }
+        attention = { heads = 4, kv_heads = 2, head_width = 16, scale = 0.0625, softcap = 50.0 }
+        mlp = { width = 100, activation = "gelu_tanh" }
+        head = { softcap = 30.0 }
+        [layer.local.attention]
+        window = 20
+        [layer.global]
+        """,
+    ),
+    "olmo2": (
+        {
+            "hidden_size": 48,
+            "intermediate_size": 100,
+            "num_hidden_layers": 2,
+            "num_attention_heads": 4,
+            "num_key_value_heads": 2,
+            "vocab_size": 500,
+        },
+        """
+        names = "olmo2"
+        vocab = 500
+        width = 48
+        layers = 2
+        residual = "inner-post"
+        attention = { heads = 4, kv_heads = 2, qk_norm = true, qk_norm_over = "full" }
+        mlp = { width = 100 }
+        """,
+    ),
+    "mixtral": (
+        {
+            "hidden_size": 48,
+            "intermediate_size": 100,
+            "num_hidden_layers": 2,
+            "num_attention_heads": 4,
+            "num_key_value_heads": 2,
+            "num_local_experts": 6,
+            "num_experts_per_tok": 3,
+            "vocab_size": 500,
+        },
+        """
+        names = "mixtral"
+        vocab = 500
+        width = 48
+        layers = 2
+        attention = { heads = 4, kv_heads = 2 }
+        moe = { experts = 6, chosen = 3, width = 100, router = { normalize = true } }
+        """,
+    ),
+    "glm4_moe": (
+        {
+            "hidden_size": 48,
+            "intermediate_size": 100,
+            "moe_intermediate_size": 24,
+            "num_hidden_layers": 5,
+            "num_attention_heads": 4,
+            "num_key_value_heads": 2,
+            "head_dim": 16,
+            "first_k_dense_replace": 2,
+            "n_routed_experts": 6,
+            "num_experts_per_tok": 3,
+            "n_shared_experts": 2,
+            "attention_bias": True,
+            "use_qk_norm": True,
+            "vocab_size": 500,
+        },
+        """
+        names = "glm4_moe"
+        vocab = 500
+        width = 48
+        layers = 5
+        first = ["dense * 2"]
+        pattern = ["sparse"]
+        positions = { width = 8 }
+        attention = { heads = 4, kv_heads = 2, head_width = 16, bias = "qkv", qk_norm = true }
+        [layer.dense.mlp]
+        width = 100
+        [layer.sparse.moe]
+        experts = 6
+        chosen = 3
+        width = 24
+        shared = 48
+        router = { scores = "sigmoid", correction = true, normalize = true, scale = 1.0 }
+        """,
+    ),
+    "gpt_oss": (
+        {
+            "hidden_size": 48,
+            "intermediate_size": 40,
+            "num_hidden_layers": 3,
+            "num_attention_heads": 4,
+            "num_key_value_heads": 2,
+            "head_dim": 16,
+            "sliding_window": 9,
+            "num_local_experts": 6,
+            "num_experts_per_tok": 3,
+            "vocab_size": 500,
+            "layer_types": ["sliding_attention", "full_attention", "sliding_attention"],
+        },
+        """
+        names = "gpt_oss"
+        vocab = 500
+        width = 48
+        layers = 3
+        pattern = ["local", "global"]
+        attention = { heads = 4, kv_heads = 2, head_width = 16, bias = true, sinks = true }
+        [moe]
+        experts = 6
+        chosen = 3
+        width = 40
+        activation = "swiglu_clamp"
+        bias = true
+        router = { scores = "softmax-of-chosen", bias = true }
+        [layer.local.attention]
+        window = 9
+        [layer.global]
+        """,
+    ),
+    "smollm3": (
+        {
+            "hidden_size": 48,
+            "intermediate_size": 100,
+            "num_hidden_layers": 5,
+            "num_attention_heads": 4,
+            "num_key_value_heads": 2,
+            "vocab_size": 500,
+            "pad_token_id": 0,
+        },
+        """
+        names = "smollm3"
+        vocab = 500
+        width = 48
+        layers = 5
+        tied = true
+        pattern = ["turned * 3", "plain"]
+        attention = { heads = 4, kv_heads = 2 }
+        mlp = { width = 100 }
+        layer.turned.positions = "rope"
+        layer.plain.positions = "none"
+        """,
+    ),
+    "deepseek_v3": (
+        {
+            "hidden_size": 48,
+            "intermediate_size": 100,
+            "moe_intermediate_size": 24,
+            "num_hidden_layers": 4,
+            "num_attention_heads": 4,
+            "num_key_value_heads": 4,
+            "q_lora_rank": 20,
+            "kv_lora_rank": 12,
+            "qk_nope_head_dim": 10,
+            "qk_rope_head_dim": 6,
+            "v_head_dim": 14,
+            "first_k_dense_replace": 1,
+            "n_routed_experts": 8,
+            "num_experts_per_tok": 2,
+            "n_group": 4,
+            "topk_group": 2,
+            "vocab_size": 500,
+        },
+        """
+        names = "deepseek_v3"
+        vocab = 500
+        width = 48
+        layers = 4
+        first = ["dense"]
+        pattern = ["sparse"]
+        latent = { heads = 4, latent = 12, plain = 10, rotary = 6, value_width = 14, query_rank = 20 }
+        layer.dense.mlp = { width = 100 }
+        [layer.sparse.moe]
+        experts = 8
+        chosen = 2
+        width = 24
+        shared = 24
+        router = { scores = "sigmoid", correction = true, normalize = true, scale = 2.5, groups = 4, keep_groups = 2 }
+        """,
+    ),
+}
+
+
+@pytest.mark.parametrize("case", PAIRS)
+def test_equals_the_config_of_the_same_architecture(case: str) -> None:
+    config, text = PAIRS[case]
+    mine = described(text)
+    theirs = read_config({"model_type": case.split(",")[0], **config}, "config.json", "theirs")
+    assert structure(mine) == structure(theirs)
+    assert ledger(mine) == ledger(theirs)
+    assert figures(mine) == figures(theirs)
+    assert (mine.layers, mine.width, mine.positions) == (theirs.layers, theirs.width, theirs.positions)
+
+
+def test_comparison_can_fail() -> None:
+    """One wider by one, one windowed: each of the three comparisons sees it."""
+    mine, wider = described(SMALLEST), described(SMALLEST.replace("96", "97"))
+    assert structure(mine) == structure(wider)
+    assert ledger(mine) != ledger(wider)
+    windowed = described(SMALLEST.replace("kv_heads = 2", "kv_heads = 2\nwindow = 9"))
+    assert ledger(mine) == ledger(windowed)
+    assert figures(mine) != figures(windowed)
+    assert structure(mine) != structure(described('residual = "post"\n' + SMALLEST))
+
+
+# what is put in (after which line, or instead of it) and the whole message
+ERRORS: list[tuple[str, str, str]] = [
+    ("", "", "vocab is missing; it must be an integer of at least 1"),
+    (SMALLEST, "x = ", "not TOML: Invalid value (at end of document)"),
+    (SMALLEST + "width = 97\n", "", "not TOML: Cannot overwrite a value (at line 11, column 11)"),
+    (
+        SMALLEST.replace("[attention]", "[atention]"),
+        "",
+        "atention is no key of a description; did you mean attention?",
+    ),
+    (SMALLEST.replace("heads = 8", "head = 8"), "", "attention.head is no key of a description; did you mean heads?"),
+    (SMALLEST, "[norm]\nzzz = 1", "norm.zzz is no key of a description; known: kind, affine, eps, unit_offset"),
+    (SMALLEST.replace("heads = 8\n", ""), "", "attention.heads is missing; it must be an integer of at least 1"),
+    (SMALLEST.replace("heads = 8", "heads = 0"), "", "attention.heads is 0; it must be an integer of at least 1"),
+    (SMALLEST.replace("= 8", "= true"), "", "attention.heads is true; it must be an integer of at least 1"),
+    (SMALLEST.replace("= 8", "= 8.0"), "", "attention.heads is 8.0; it must be an integer of at least 1"),
+    (SMALLEST.replace("= 8", '= "8"'), "", "attention.heads is '8'; it must be an integer of at least 1"),
+    (SMALLEST.replace("= 2", "= 3"), "", "attention.heads is 8; it must be a multiple of attention.kv_heads, 3"),
+    (
+        SMALLEST.replace("= 64", "= 65"),
+        "",
+        "width is 65; it must be a multiple of attention.heads, 8, where attention.head_width is not given",
+    ),
+    (
+        SMALLEST.replace("= 1000", "= 10000000000000"),
+        "",
+        "vocab is 10000000000000; it must be an integer of at most 1000000000000",
+    ),
+    (SMALLEST.replace("layers = 6", "layers = 600000"), "",
+     "layers is 600000; it must be an integer of at most 100000"),
+    (SMALLEST, 'bias = "gx"', "mlp.bias is 'gx'; it must be true, false or some of the letters gud"),
+    (SMALLEST, "gated = 1", "mlp.gated is 1; it must be true or false"),
+    (
+        SMALLEST,
+        'activation = "swiglu_clamp"\ngated = false',
+        "mlp.gated is false; it must be true with the activation swiglu_clamp",
+    ),
+    (
+        SMALLEST,
+        '[norm]\nkind = "batchnorm"',
+        "norm.kind is 'batchnorm'; it must be one of layernorm, rmsnorm",
+    ),
+    ('norm = "rms"\n' + SMALLEST, "", "norm is 'rms'; it must be one of layernorm, rmsnorm, or a table"),
+    (
+        'positions = "rotary"\n' + SMALLEST,
+        "",
+        "positions is 'rotary'; it must be one of alibi, learned, none, rope, or a table",
+    ),
+    ('positions = "learned"\n' + SMALLEST, "", "context is missing; it must be an integer of at least 1"),
+    (
+        "positions = { width = 9 }\n" + SMALLEST,
+        "",
+        "positions.width is 9; it must be an even integer of at most the head width, 8",
+    ),
+    ("positions = { theta = nan }\n" + SMALLEST, "", "positions.theta is nan; it must be a finite number"),
+    (
+        'residual = "prae"\n' + SMALLEST,
+        "",
+        "residual is 'prae'; it must be one of inner-post, parallel, parallel-norms, post, pre, sandwich",
+    ),
+    ("attention = 3\n" + SMALLEST.replace("[attention]", "[head]").split("[head]")[0], "",
+     "attention is 3; it must be a table"),
+    ('blocks = ["attention"]\n' + SMALLEST, "", "mlp is in no layer; blocks says which of them a layer has"),
+    ("blocks = []\n" + SMALLEST, "", f"a layer has no blocks; describe some of {', '.join(BLOCKS)}"),
+    (
+        SMALLEST,
+        "[moe]\nexperts = 4\nchosen = 2\nwidth = 8",
+        "a layer has mlp and moe; list in blocks the one that it has",
+    ),
+    (SMALLEST, "[layer.local]", "pattern is missing; it must be a list of local"),
+    ('pattern = ["lokal"]\n' + SMALLEST, "[layer.local]",
+     "pattern holds 'lokal', no [layer.lokal]; did you mean local?"),
+    ('pattern = ["a * 0"]\n' + SMALLEST, "[layer.a]",
+     "pattern holds 'a * 0'; a count must be an integer of at least 1, at most layers"),
+    ('pattern = ["a * 99999999999999"]\n' + SMALLEST, "[layer.a]",
+     "pattern holds 'a * 99999999999999'; a count must be an integer of at least 1, at most layers"),
+    ('first = ["a * 4"]\nlast = ["a * 3"]\n' + SMALLEST, "[layer.a]",
+     "layers is 6; it must be at least the 7 of first and last"),
+    ('pattern = ["a"]\n' + SMALLEST, "[layer.a]\n[layer.b]", "layer.b is in none of first, pattern and last"),
+    ('pattern = ["a"]\n' + SMALLEST, "[layer.a]\nvocab = 3",
+     f"layer.a.vocab is no key of a description; known: {', '.join(IN_LAYER)}"),
+    ('pattern = ["a"]\n' + SMALLEST, "[layer.a.attention]\nwindow = 0",
+     "layer.a.attention.window is 0; it must be an integer of at least 1"),
+    ('pattern = ["a"]\n' + SMALLEST, "[layer.a.attention]\nwindw = 4",
+     "layer.a.attention.windw is no key of a description; did you mean window?"),
+    ('pattern = ["a"]\n' + SMALLEST, '[layer.a]\npositions = "learned"',
+     ("layer.a.positions is 'learned'; it must be rope, alibi, none or a table of the rotation: "
+      "learned positions are all layers'")),
+    ("tied = true\n" + SMALLEST, "[embedding]\nnarrow = 8\n[head]\nnarrow = 9",
+     "head.narrow is 9; it must be that of the embedding, 8, as the two are tied"),
+    ('names = "lama"\n' + SMALLEST, "", "names is 'lama', no model_type that is known; did you mean llama?"),
+    (SMALLEST, '[names]\nlike = "lama"', "names.like is 'lama', no model_type that is known; did you mean llama?"),
+    (SMALLEST, '[names]\nWqq = "q"', "names.Wqq is no key of a description; did you mean Wq?"),
+    ('dtype = "half"\n' + SMALLEST, "", "dtype is 'half'; it must be one of bf16, fp16, fp32, fp8"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "more", "message"), ERRORS, ids=[message[:40] for _, _, message in ERRORS])
+def test_errors_are_one_whole_line(text: str, more: str, message: str) -> None:
+    with pytest.raises(SourceError, match=f"^{re.escape(f'mine.toml: {message}')}$"):
+        described(text + more)
+
+
+def test_too_deep_is_no_traceback() -> None:
+    with pytest.raises(SourceError, match=r"^mine\.toml: not TOML"):
+        described("x = " + "[" * 100_000)
+
+
+@pytest.mark.parametrize(
+    ("patterns", "order"),
+    [
+        ('pattern = ["a", "b"]', "ababababab"),
+        ('pattern = ["a * 3", "b"]', "aaabaaabaa"),
+        ('first = ["b * 2"]\npattern = ["a"]\nlast = ["b"]', "bbaaaaaaab"),
+        ('first = ["b * 10"]\npattern = ["a"]', ""),
+        ('first = ["a * 5"]\nlast = ["b * 5"]', "aaaaabbbbb"),
+    ],
+)
+def test_patterns_repeat_and_are_cut(patterns: str, order: str) -> None:
+    text = f"{patterns}\n{SMALLEST.replace('layers = 6', 'layers = 10')}[layer.a]\n[layer.b.attention]\nwindow = 3\n"
+    if not order:
+        with pytest.raises(SourceError, match=r"^mine\.toml: layer\.a is in none of first, pattern and last$"):
+            described(text)
+        return
+    kinds = {i: segment.name for segment in described(text).segments for i in segment.layers}
+    assert "".join(kinds[i] for i in range(10)) == order
+
+
+def test_kinds_of_layers_combine() -> None:
+    """Each is laid over what is common, the later over the earlier."""
+    model = described(
+        'pattern = ["near + wide", "wide"]\n'
+        + SMALLEST
+        + "[layer.near]\nattention = { window = 5 }\nmlp = { width = 7 }\n[layer.wide.mlp]\nwidth = 128\n"
+    )
+    near, wide = (segment.block for segment in model.segments if segment.layers)
+    assert (near.sizes["w"], near.sizes["f"], near.sizes["g"]) == (5, 128, 2)
+    assert "w" not in wide.sizes
+    assert [segment.name for segment in model.segments] == ["embedding", "near+wide", "wide", "head"]
+
+
+def test_none_takes_back_what_is_common() -> None:
+    text = SMALLEST.replace("kv_heads = 2", "kv_heads = 2\nwindow = 4")
+    model = described('pattern = ["a", "b"]\n' + text + '[layer.a]\n[layer.b.attention]\nwindow = "none"\n')
+    assert ["w" in segment.block.sizes for segment in model.segments if segment.layers] == [True, False]
+
+
+def test_tensors_carry_their_own_names_or_those_given() -> None:
+    paths = {entry.path for entry in tensors(described(SMALLEST))}
+    assert {"E", "layers.{i}.Wq", "layers.{i}.Ga", "Gf", "Wout"} <= paths
+    named = described(SMALLEST + '[names]\nlike = "llama"\nWq = "blocks.{i}.query"\n')
+    assert {"model.embed_tokens.weight", "blocks.{i}.query"} <= {entry.path for entry in tensors(named)}
+    assert (named.family, named.cls) == ("llama", "LlamaForCausalLM")
+
+
+def test_a_correction_is_stored_and_no_parameter() -> None:
+    text = SMALLEST.replace("[mlp]", "[moe]\nexperts = 5\nchosen = 2\nrouter = { correction = true }")
+    one = count(described(text), tokens=1).parameters
+    without = count(described(text.replace("true", "false")), tokens=1).parameters
+    assert (one.buffers, without.buffers) == (6 * 5, 0)
+    assert one.total == without.total
+
+
+def test_what_a_report_says_of_a_model() -> None:
+    model = described(
+        'name = "Mine"\nsource = "https://example.org"\nnote = "n"\ndtype = "fp16"\ncontext = 77\n' + SMALLEST
+    )
+    assert (model.name, model.source, model.notes, model.dtype) == ("Mine", "https://example.org", ("n",), "fp16")
+    assert (model.trained, model.positions) == (77, None)
+    assert (described(SMALLEST).name, described(SMALLEST).source) == ("mine", "mine.toml")
+
+
+@pytest.mark.parametrize("name", BLOCKS)
+def test_every_field_of_a_block_can_be_described(name: str) -> None:
+    """A field of a type that no rule reads would surface here, not with a user."""
+    for field, (hint, _) in fields_of(BLOCKS[name].block).items():
+        if field in BLOCKS[name].hidden:
+            continue
+        options = get_args(hint) if get_origin(hint) in (Union, types.UnionType) else (hint,)
+        for option in options:
+            known = option in READERS or option is type(None) or is_dataclass(option)
+            assert known or get_origin(option) in (Literal, tuple), f"{name}.{field}: {hint}"
+
+
+DOCUMENT = ROOT / "docs" / "descriptions.md"
+
+
+def test_document_names_every_key() -> None:
+    text = DOCUMENT.read_text(encoding="utf-8")
+    for key in KEYS:
+        assert f"`{key}`" in text or f"`[{key}]`" in text, key
+
+
+def test_architecture_that_nobody_has_built() -> None:
+    """Of the document's example, each figure by hand."""
+    (text,) = [e.code for e in examples(DOCUMENT.read_text(encoding="utf-8")) if e.title == "lighthouse.toml"]
+    model = described(text)
+    d, vocab, layers = 2048, 50_000, 24
+    wide, narrow = 16 * 128, 4 * 128  # all heads' queries; all groups' keys
+    values = 4 * 192
+    attention = d * (wide + narrow + values) + 16 * 192 * d + 2 * 128
+    sparse = d * 32 + 32 * 3 * d * 768 + 3 * d * 1024
+    norms = 2 * 2 * d
+    assert count(model, tokens=1).parameters.total == (
+        vocab * d + d + layers * (attention + norms) + 2 * 3 * d * 6144 + 22 * sparse
+    )
+    beams = sum(1 for segment in model.segments for _ in segment.layers if segment.name.startswith("beam"))
+    assert beams == 6
+    held = (4 * (128 + 192)) * 2  # elements of a position's keys and values, two bytes each
+    assert count(model, tokens=1, past=9999, cache="bf16").cache.bytes == held * (6 * 10_000 + 18 * 512)
