@@ -152,11 +152,17 @@ class Segment:
     layers: tuple[int, ...] = ()
     axes: Mapping[str, Size | str] = field(default_factory=dict)
     absorbed: Block | None = None
+    passes: int = 1  # how often each layer runs, where a model goes through its layers several times
+
+    @property
+    def copies(self) -> int:
+        """How often its layers' weights are stored."""
+        return len(self.layers) or 1
 
     @property
     def times(self) -> int:
         """How often the block runs."""
-        return len(self.layers) or 1
+        return self.copies * self.passes
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,7 +41,7 @@ DEFAULTS = """
     llama iquestcoder exaone internlm3 arcee ernie4_5 seed_oss smollm3 glm glm4 mistral ministral3 cwm qwen2 qwen3
     apertus apertus1p5_text gemma gemma2 vaultgemma gemma3_text olmo olmo2 olmo3 exaone4 granite granite_swa hyperclovax
     cohere cohere2 diffllama
-    modernbert-decoder
+    modernbert-decoder hrm_text
 """.split()
 
 OPTIONS: dict[str, tuple[dict[str, Any], ...]] = {
@@ -148,6 +148,10 @@ OPTIONS: dict[str, tuple[dict[str, Any], ...]] = {
         {"attention_bias": True, "mlp_bias": True, "norm_bias": True, "classifier_bias": True, **ALL_KV},
         {**MIXED, **ALL_KV, "local_attention": 6, "tie_word_embeddings": False, "decoder_bias": False},
         {**ALL_KV, "global_attn_every_n_layers": 2, "local_attention": 6},
+    ),
+    "hrm_text": (
+        {**WIDE, **ALL_KV, "attention_bias": True, "mlp_bias": True, "tie_word_embeddings": True},
+        {**WIDE, **ALL_KV, "H_cycles": 3, "L_cycles": 1, "num_layers_per_stack": 2, "num_hidden_layers": 12},
     ),
     "nemotron": (
         {**WIDE, "attention_bias": True, "mlp_bias": True, "tie_word_embeddings": True, "partial_rotary_factor": 0.25},
@@ -279,6 +283,8 @@ BAD = [
     ("gemma2", {"sliding_window": None}, "sliding_window is null; it must be an integer .* for layers that slide"),
     ("gemma3_text", {"sliding_window_pattern": 0}, "sliding_window_pattern is 0; it must be an integer of at least 1"),
     ("diffllama", {"num_key_value_heads": 1}, "num_key_value_heads is 1; it must be an even number"),
+    ("hrm_text", {"num_layers_per_stack": 3}, r"num_hidden_layers is 4; it must be .*L_cycles \+ 1\), 24"),
+    ("hrm_text", {"num_key_value_heads": 2}, "num_key_value_heads is 2; it must be num_attention_heads, 4, or null"),
     ("modernbert-decoder", {"local_attention": 1}, "local_attention is 1; it must be an integer of at least 2"),
     ("modernbert-decoder", {"sliding_window": 7}, "sliding_window is 7; it must be 64 or null for this model_type"),
     ("granite", {"logits_scaling": 0}, "logits_scaling is 0; it must be a number above 0"),

@@ -41,7 +41,7 @@ class Attention:
     kv_heads: int
     head_width: int
     value_width: int | None = None  # the query/key width by default
-    bias: str = ""  # which of q, k, v, o have one
+    bias: str = ""  # which of q, k, v, o and the gate z have one
     qk_norm: Norm | None = None
     qk_norm_over: Literal["head", "heads", "full"] = "head"  # one gain a head width, one a head, or all heads at once
     positions: Rope | Literal["alibi"] | None = None
@@ -180,7 +180,7 @@ class Attention:
             made += self.out_norm.ops("o", "o", "on", "b n g r v", "g r v")
         if self.gate is not None:
             axes = "g r v" if self.gate == "element" else "g r"
-            bias = ", Bz[g r]" if self.gate_bias else ""
+            bias = f", Bz[{axes}]" if "z" in self.bias else ", Bz[g r]" if self.gate_bias else ""
             made += ops(
                 "attention",
                 f"z = linear({x}[b n d], Wz[d {axes}]{bias}) -> [b n {axes}]",

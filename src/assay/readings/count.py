@@ -232,14 +232,13 @@ def count_segment(
 ) -> Row:
     """One distinct block, times its layers."""
     block = segment.absorbed if segment.absorbed is not None and asked.latent == "absorbed" else segment.block
-    local = placed(segment, sizes)
-    extent = bind(block, local)
+    extent = bind(block, placed(segment, sizes))
     return Row(
         segment.name,
         segment.layers,
         parameters(segment, block, extent, seen),
         flops(block, extent, prices).times(segment.times),
-        cache(block, extent, local, asked).times(segment.times),
+        cache(block, extent, asked).times(segment.times),
     )
 
 
@@ -266,24 +265,24 @@ def flops(block: Block, extent: Extent, prices: Convention, seen: Extent | None 
     seen = Visible(extent.sizes).shared_with(extent) if seen is None else seen
     by_part: dict[str, Size] = {}
     scores: Size = 0
-    hidden: Size = 0  # what the mask hides
+    lit: Size = 0  # what the mask lets through
     for op in block.ops:
         kind = kind_of(op)
         if prices.contractions_only and not kind.contracts:
             continue
         spent = prices.flops(kind.work(op, extent))
+        shown = spent
         if extent.keys and touches(op, extent):
-            visible = prices.flops(kind.work(op, seen))
+            shown = prices.flops(kind.work(op, seen))
             if prices.visible:
-                spent = visible
-            else:
-                hidden = hidden + spent - visible
+                spent = shown
+        lit = lit + shown
         part, _, sub = op.part.partition(".")
         by_part[part] = by_part.get(part, 0) + spent
         if sub == "scores":
             scores = scores + spent
     total = sum(by_part.values(), start=0)
-    return Flops(total, total - hidden, scores, by_part)
+    return Flops(total, lit, scores, by_part)
 
 
 def touches(op: Op, extent: Extent) -> bool:
@@ -307,7 +306,7 @@ def parameters(segment: Segment, block: Block, extent: Extent, seen: set[str]) -
             held.add(key)
             elements = extent(weight.axes)
             if "{i}" in where.path:
-                elements = segment.times * elements
+                elements = segment.copies * elements
             if where.buffer:
                 buffers = buffers + elements
                 continue
@@ -323,12 +322,11 @@ def identity(name: str, where: Weight) -> str:
     return f"{where.path}:{name}" if where.layout and "+" in where.layout else where.path
 
 
-def cache(block: Block, extent: Extent, sizes: Mapping[str, Size], asked: Setting) -> Cache:
+def cache(block: Block, extent: Extent, asked: Setting) -> Cache:
     """State that the block's ops leave, and what one more token of one sequence adds."""
     total: Size = 0
     more: Size = 0
     lasting: Size = 0
-    now = longer = extent
     for op in block.ops:
         kind = kind_of(op)
         if kind.state is None:
@@ -336,11 +334,8 @@ def cache(block: Block, extent: Extent, sizes: Mapping[str, Size], asked: Settin
         kept = asked.state if kind.kept == "state" else asked.cache
         held = bytes_of(kind.state(op, extent), kept)
         total = total + held
-        if kind.lasting:
+        if kind.grows is None:
             lasting = lasting + held
-            continue
-        if longer is extent:
-            now = bind(block, {**sizes, "b": 1})
-            longer = bind(block, {**sizes, "b": 1, "past": sizes["past"] + 1})
-        more = more + bytes_of(kind.state(op, longer) - kind.state(op, now), kept)
+        else:
+            more = more + bytes_of(kind.grows(op, extent), kept)
     return Cache(total, more, lasting)

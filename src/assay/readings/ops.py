@@ -125,7 +125,7 @@ def _own(
         if where.buffer:
             buffers = buffers + elements
         else:
-            new.append((elements, segment.times if layered else 1))
+            new.append((elements, segment.copies if layered else 1))
     return new, buffers, shared
 
 

@@ -83,7 +83,7 @@ def _add(found: dict[str, Entry], segment: Segment, op: Op, weight: Tensor, exte
         shape,
         dims,
         weights,
-        (segment.times if layered else 1) * each,
+        (segment.copies if layered else 1) * each,
         segment.layers if layered else (),
         known.part if known is not None else op.part.partition(".")[0],
         where.buffer,

@@ -16,6 +16,7 @@ MODULES = (
     "gains",
     "gpt",
     "hosted",
+    "hrm",
     "granite",
     "exaone_moe",
     "glm_moe",
