@@ -172,7 +172,7 @@ class Kind:
 
     `check` raises NotationError for axes that do not fit; `work` counts scalar operations by sort;
     `bind` binds the axes that the op makes; `state` is the elements it leaves for the next pass;
-    `lasting` says that the state keeps its size whatever the context, `kept` whose dtype it has;
+    `grows` is what one more token of one sequence adds to it, None for a state of fixed size, `kept` whose dtype it has;
     `reads`, `weighs` and `writes` are elements of activations and weights read and of the result written;
     `layout` is how a weight is stored where its path does not say: the dimensions, each of one or more axes;
     `storage` says whether the result is new, a view of the first operand, or kept from pass to pass.
@@ -189,7 +189,7 @@ class Kind:
     writes: Callable[[Op, Extent], Size] = whole_output
     layout: Callable[[Op, Axes], tuple[str, ...]] = flat
     storage: Literal["new", "view", "state"] = "new"
-    lasting: bool = False
+    grows: Callable[[Op, Extent], Size] | None = None
     kept: Literal["cache", "state"] = "cache"
     attrs: tuple[str, ...] = ()
     active: Callable[[Op, Extent, Size], Size] | None = None  # of so many weight elements, those one token passes

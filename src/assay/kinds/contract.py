@@ -92,7 +92,7 @@ def _select_active(op: Op, extent: Extent, elements: Size) -> Size:
     """The chosen experts' share of so many elements."""
     (experts,) = _chosen(op)
     e = extent.sizes[experts]
-    return exact_div(elements * minimum(e, extent.sizes[op.activations[1].axes[-1]]), e)
+    return exact_div(elements, e) * minimum(e, extent.sizes[op.activations[1].axes[-1]])
 
 
 def _check_combine(op: Op) -> None:

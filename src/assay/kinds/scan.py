@@ -77,7 +77,6 @@ register(
         _check_scan,
         _scan,
         state=_scan_state,
-        lasting=True,
         kept="state",
         contracts=True,
         attrs=("state", "reads", "rule"),
@@ -89,7 +88,6 @@ register(
         _conv,
         state=_conv_state,
         layout=_conv_layout,
-        lasting=True,
         contracts=True,
     ),
 )

@@ -28,13 +28,14 @@ def window_pairs(n: Size, past: Size, w: Size) -> Size:
 
 
 def chunk_pairs(n: Size, past: Size, chunk: Size) -> Size:
-    """The same where each sees only its own chunk: F(past + n) - F(past), F(t) = full chunks and a rest."""
+    """The same where each sees only its own chunk: the rest of the chunk begun, full chunks, and a rest.
 
-    def upto(t: Size) -> Size:
-        full = floor_div(t, chunk)
-        return full * triangle(chunk) + triangle(t - full * chunk)
-
-    return upto(past + n) - upto(past)
+    Nothing but sums of what is counted: a difference of two totals would cost arrays their last digits.
+    """
+    begun = past - floor_div(past, chunk) * chunk
+    first = minimum(n, chunk - begun)
+    full = floor_div(n - first, chunk)
+    return first * begun + triangle(first) + full * triangle(chunk) + triangle(n - first - full * chunk)
 
 
 def _bind_append(op: Op, extent: Extent) -> None:
@@ -92,6 +93,17 @@ def _append_state(op: Op, extent: Extent) -> Size:
     return held * extent(a for a in op.axes if a != keys)
 
 
+def _append_grows(op: Op, extent: Extent) -> Size:
+    """One position, none where a window is full; no difference of large sums, so that arrays stay exact."""
+    queries, keys = _axes(op)
+    width = extent(a for a in op.axes if a not in (keys, "b"))
+    window, _ = _limits(op, extent)
+    if window is None:
+        return width
+    held = extent.sizes["past"] + extent.sizes[queries]
+    return (minimum(held + 1, window) - minimum(held, window)) * width
+
+
 def _append_writes(op: Op, extent: Extent) -> Size:
     return extent(op.inputs[0].axes)
 
@@ -109,7 +121,6 @@ register(
         state=_hold_state,
         writes=_append_writes,
         storage="state",
-        lasting=True,
     ),
     Kind(
         "append",
@@ -117,6 +128,7 @@ register(
         _check_append,
         bind=_bind_append,
         state=_append_state,
+        grows=_append_grows,
         writes=_append_writes,
         storage="state",
         attrs=("window", "chunk", "top", "near"),

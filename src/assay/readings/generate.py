@@ -83,7 +83,7 @@ def generate_setting(model: Model, new: object, asked: Setting) -> Generated:
         again += piecewise(one, start + 1, end, breaks, period).times(times)
         last = replace(asked, tokens=1, past=end - 1)
         local = placed(segment, last.sizes())
-        held += cache(block, bind(block, local), local, last).times(times)
+        held += cache(block, bind(block, local), last).times(times)
     return Generated(steps, prefill, steps_cost, restart, again, held)
 
 
