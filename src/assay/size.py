@@ -136,7 +136,7 @@ def product(sizes: Iterable[Size]) -> Size:
 
 def surely_above(a: Size, b: Size) -> bool:
     """True where a > b holds for a number or for some element; a symbol is never sure."""
-    if type(a) is int and type(b) is int:
+    if isinstance(a, int) and isinstance(b, int):
         return a > b
     if _is_array(a) or _is_array(b):
         return bool((a > b).any())
