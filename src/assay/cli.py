@@ -110,12 +110,15 @@ def _answer(words: list[str]) -> str:
 
 
 def _fail(message: str) -> int:
-    print(f"assay: {shorten(' '.join(message.split()), 2000)}", file=sys.stderr)
+    if sys.stderr is not None:
+        print(f"assay: {shorten(' '.join(message.split()), 2000)}", file=sys.stderr)
     return 2
 
 
 def _write(text: str) -> int:
     """Print an answer. A reader that has gone away is no error."""
+    if sys.stdout is None:
+        return _fail("standard output is closed")
     reconfigure = getattr(sys.stdout, "reconfigure", None)
     if reconfigure is not None:
         reconfigure(errors="replace")  # a terminal may lack · or ×

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from assay.kinds import kind_of
 from assay.kinds.base import no_work
@@ -12,8 +11,7 @@ from assay.size import Size
 from assay.spec import Model, Segment
 
 
-@dataclass(frozen=True, slots=True)
-class Formula:
+class Formula(NamedTuple):
     """A published formula's FLOPs per token beside the count: `ours` is forward, or three times that for training."""
 
     name: str
@@ -24,8 +22,7 @@ class Formula:
     ours: Size
 
 
-@dataclass(frozen=True, slots=True)
-class Active:
+class Active(NamedTuple):
     """Parameters that one token passes, in the three ways that model cards count them.
 
     `all` has both vocabulary matrices; `without_input` leaves out tables that are only looked up, so a tied one stays;
@@ -62,7 +59,7 @@ def looked_up(model: Model, counted: Count) -> Size:
                 if not idle:
                     worked.add(key)
                 elif not where.buffer:
-                    moved[key] = extent(weight.axes) * (segment.times if "{i}" in where.path else 1)
+                    moved[key] = extent(weight.axes) * (segment.copies if "{i}" in where.path else 1)
     return sum((elements for key, elements in moved.items() if key not in worked), start=0)
 
 

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from assay.readings.count import Count, Flops, Row
-from assay.readings.generate import Generated
 from assay.readings.published import Formula, active
 from assay.readings.setting import Setting
 from assay.size import Size
 from assay.spec import Model
+
+if TYPE_CHECKING:  # a report without it does not wait for it
+    from assay.readings.generate import Generated
 
 # the parts of a model, in the order that a report shows them
 PARTS = ("embedding", "attention", "mixer", "mlp", "experts", "router", "norm", "head", "tower", "other")

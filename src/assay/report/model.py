@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from assay.readings.conventions import CONVENTIONS
 from assay.readings.count import Count, Row
-from assay.readings.generate import Generated
 from assay.readings.published import Formula, active
 from assay.report.contract import ordered
 from assay.report.table import INDENT, WIDTH, Style, table, wrap
@@ -24,6 +25,9 @@ from assay.report.units import (
 )
 from assay.size import Size
 from assay.spec import Model
+
+if TYPE_CHECKING:  # a report without it does not wait for it
+    from assay.readings.generate import Generated
 
 FAR = 1.2  # where the dense count is so many times the visible one, the visible one stands on top
 

@@ -29,8 +29,8 @@ class Style:
 
 def style_of_stdout() -> Style:
     """Colour where standard output is a terminal that shows it and nobody has asked for none."""
-    shown = sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
-    return Style(shown)
+    asked = not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+    return Style(asked and sys.stdout is not None and sys.stdout.isatty())
 
 
 def table(

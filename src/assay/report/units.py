@@ -22,7 +22,7 @@ SUFFIXES = {
 }
 LARGEST = 10**30  # a size beyond is a slip, not a question
 
-_NUMBER = re.compile(r"([0-9]+(?:_[0-9]+)*|[0-9]{1,3}(?:,[0-9]{3})+)(?:\.([0-9]+))?\s*([A-Za-z]*)", re.ASCII)
+_NUMBER = r"([0-9]+(?:_[0-9]+)*|[0-9]{1,3}(?:,[0-9]{3})+)(?:\.([0-9]+))?\s*([A-Za-z]*)"
 
 _SHORT = ("", "k", "M", "B", "T", "Qa")
 _PREFIXES = ("", "k", "M", "G", "T", "P", "E", "Z", "Y")
@@ -35,7 +35,7 @@ def parse_size(text: str, name: str, least: int = 1) -> int:
     k, M, G or B, T are powers of 1000; Ki, Mi, Gi are powers of 1024. Raises SettingError naming `name`.
     """
     allowed = f"an integer of at least {least}, such as 2048, 8k (8,000) or 128Ki (131,072)"
-    match = _NUMBER.fullmatch(text.strip()) if len(text) < 100 else None
+    match = re.fullmatch(_NUMBER, text.strip(), re.ASCII) if len(text) < 100 else None
     if match is None or match[3] not in SUFFIXES:
         raise SettingError(f"{name} is {shorten(text)!r}; it must be {allowed}")
     whole, fraction, suffix = match[1].replace(",", "").replace("_", ""), match[2] or "", match[3]
