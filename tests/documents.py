@@ -7,7 +7,6 @@ expected output stands for anything. ```sh blocks are what a reader types to ins
 
 from __future__ import annotations
 
-import contextlib
 import doctest
 import os
 import re
@@ -78,7 +77,6 @@ def run_document(text: str, folder: Path) -> list[str]:
             wrong += _run_console(example, folder, environment)
         elif example.lang == "python":
             with chdir(folder):
-                with contextlib.chdir(folder):
                 wrong += _run_python(example, names)
     return wrong
 
