@@ -49,9 +49,9 @@ def steps(code: str) -> Iterator[tuple[str, str]]:
     """The commands of a console block, each with the output that stands below it."""
     for piece in re.split(r"^\$ ", code, flags=re.MULTILINE)[1:]:
         command, _, expected = piece.partition("\n")
-        while command.endswith("\\"):
+        while expected.startswith("> "):  # a shell's sign that the command goes on
             more, _, expected = expected.partition("\n")
-            command = f"{command[:-1]} {more.removeprefix('> ').strip()}"
+            command = f"{command}\n{more.removeprefix('> ')}"
         yield command, expected.rstrip()
 
 

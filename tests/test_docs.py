@@ -73,7 +73,8 @@ class TestChecker:
         assert run_document(text, tmp_path) == []
 
     def test_steps_join_continued_lines(self) -> None:
-        assert list(steps("$ echo a \\\n>   b\na b\n$ true\n")) == [("echo a  b", "a b"), ("true", "")]
+        code = "$ echo a \\\n>   b\na b\n$ true\n"
+        assert list(steps(code)) == [("echo a \\\n  b", "a b"), ("true", "")]
 
     def test_dots_stand_for_anything_and_nothing_else_does(self) -> None:
         assert matches("a ... c", "a b\nb c")
