@@ -8,7 +8,7 @@ from typing import Literal
 
 from assay.errors import KindError, NotationError, SizeError
 from assay.size import Size
-from assay.spec import AXES, Axes, Op
+from assay.spec import AXES, Axes, Op, Tensor
 
 # scalar operations by sort; `start` is a sum begun, which saves its first addition
 Work = dict[str, Size]
@@ -172,7 +172,7 @@ class Kind:
 
     `check` raises NotationError for axes that do not fit; `work` counts scalar operations by sort;
     `bind` binds the axes that the op makes; `state` is the elements it leaves for the next pass;
-    `grows` is what one more token of one sequence adds to it, None for a state of fixed size, `kept` whose dtype it has;
+    `grows` is what one more token of one sequence adds to it, None where its size is fixed, `kept` whose dtype it has;
     `reads`, `weighs` and `writes` are elements of activations and weights read and of the result written;
     `layout` is how a weight is stored where its path does not say: the dimensions, each of one or more axes;
     `storage` says whether the result is new, a view of the first operand, or kept from pass to pass.
@@ -192,7 +192,7 @@ class Kind:
     grows: Callable[[Op, Extent], Size] | None = None
     kept: Literal["cache", "state"] = "cache"
     attrs: tuple[str, ...] = ()
-    active: Callable[[Op, Extent, Size], Size] | None = None  # of so many weight elements, those one token passes
+    active: Callable[[Op, Extent, Tensor], Size] | None = None  # of a weight's elements, those one token passes
     contracts: bool = False  # its work holds multiply-adds: what a matmul-only convention looks at
 
 

@@ -7,8 +7,8 @@ the rule of opt_einsum and of the scaling literature ("2 x the product of all di
 from __future__ import annotations
 
 from assay.kinds.base import Extent, Kind, Work, dimension, expect, flat, register, union
-from assay.size import Size, exact_div, minimum
-from assay.spec import Axes, Op
+from assay.size import Size, minimum
+from assay.spec import Axes, Op, Tensor
 
 
 def _products(op: Op, extent: Extent) -> Work:
@@ -88,11 +88,11 @@ def _select_weighs(op: Op, extent: Extent) -> Size:
     return sum((touched * extent(a for a in w.axes if a != experts) for w in op.weights), start=0)
 
 
-def _select_active(op: Op, extent: Extent, elements: Size) -> Size:
-    """The chosen experts' share of so many elements."""
+def _select_active(op: Op, extent: Extent, weight: Tensor) -> Size:
+    """The chosen experts' elements."""
     (experts,) = _chosen(op)
-    e = extent.sizes[experts]
-    return exact_div(elements, e) * minimum(e, extent.sizes[op.activations[1].axes[-1]])
+    chosen = minimum(extent.sizes[experts], extent.sizes[op.activations[1].axes[-1]])
+    return chosen * extent(a for a in weight.axes if a != experts)
 
 
 def _check_combine(op: Op) -> None:

@@ -304,16 +304,15 @@ def parameters(segment: Segment, block: Block, extent: Extent, seen: set[str]) -
             if key in held:
                 continue
             held.add(key)
-            elements = extent(weight.axes)
-            if "{i}" in where.path:
-                elements = segment.copies * elements
+            copies = segment.copies if "{i}" in where.path else 1
+            elements = copies * extent(weight.axes)
             if where.buffer:
                 buffers = buffers + elements
                 continue
             part = op.part.partition(".")[0]
             by_part[part] = by_part.get(part, 0) + elements
             passed = kind_of(op).active
-            active = active + (elements if passed is None else passed(op, extent, elements))
+            active = active + (elements if passed is None else copies * passed(op, extent, weight))
     return Parameters(sum(by_part.values(), start=0), active, buffers, by_part)
 
 
