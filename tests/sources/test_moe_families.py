@@ -419,7 +419,9 @@ BAD = (
     ("glm4_moe", {"head_dim": 64, "n_group": 128}, "n_group is 128; it must be a split into groups of at least 2"),
     ("dots1", {}, "n_routed_experts is missing; it must be an integer of at least 1"),
     ("exaone_moe", {"sliding_window_pattern": "LXG"}, "sliding_window_pattern is 'LXG'; it must be"),
-    ("mimo_v2_flash", {"num_attention_heads": 4}, "num_key_value_heads is missing; it must be a divisor of"),
+    ("mimo_v2_flash", {"num_attention_heads": 4}, "num_attention_heads is 4; it must be a multiple of swa_num_key_"),
+    ("mimo_v2_flash", {"add_full_attention_sink_bias": True}, "add_full_attention_sink_bias is true; it must be false"),
+    ("solar_open", {"scoring_func": "softmax"}, "scoring_func is 'softmax'; it must be 'sigmoid'"),
     ("hunyuan_v1_moe", {"moe_topk": [2] * 32}, "moe_topk is .*; it must be a list of 32 items, each an integer from 1"),
     ("laguna", {"gating": False}, "gating is false; it must be true, per-head or per-element"),
     ("laguna", {"num_attention_heads_per_layer": [9] * 40}, "a positive multiple of num_key_value_heads, 8"),
@@ -434,6 +436,25 @@ BAD = (
 def test_bad_values_are_named(model_type: str, keys: dict[str, Any], said: str) -> None:
     with pytest.raises(SourceError, match=f"^config: .*{said}"):
         read_config({"model_type": model_type, **keys}, "config", "model")
+
+
+def test_older_names_of_one_architecture() -> None:
+    """MiMo's own file says by bits, numbers and bases of windowed layers what the library's class derives."""
+    today = dict(next(differs for family, differs in VARIED if family == "mimo_v2_flash"))
+    older = {k: v for k, v in today.items() if k not in ("layer_types", "mlp_layer_types", "sliding_window")}
+    older |= {
+        "hybrid_layer_pattern": [int(kind == "sliding_attention") for kind in KINDS],
+        "moe_layer_freq": [int(kind == "sparse") for kind in MIXED],
+        "sliding_window_size": 3,
+        "swa_num_key_value_heads": 4,
+        "swa_head_dim": 12,
+        "add_swa_attention_sink_bias": True,
+    }
+    one, other = (
+        count(read_config({"model_type": "mimo_v2_flash", **SIZES, **differs}, "config", "model"), tokens=1, past=9)
+        for differs in (today, older)
+    )
+    assert (one.parameters, one.flops, one.cache) == (other.parameters, other.flops, other.cache)
 
 
 def test_letters_are_a_pattern() -> None:

@@ -20,7 +20,12 @@ from assay.sources.families.experts import (
 ERNIE = {**MIXTRAL, **packed(Cr="gate.moe_statics.e_score_correction_bias[1 e]"), **beside()}
 
 
-@family("ernie4_5_moe", cls="Ernie4_5_MoeForCausalLM", names=ERNIE, harmless=(*FURTHER, "moe_capacity", "moe_gate"))
+@family(
+    "ernie4_5_moe",
+    cls="Ernie4_5_MoeForCausalLM",
+    names=ERNIE,
+    harmless=(*FURTHER, "moe_capacity", "moe_gate", "moe_use_aux_free"),
+)
 def ernie4_5_moe(c: Config) -> Decoder:
     """Baidu 2025: `use_bias` gives one to every projection, the head and the shared experts, none to routed ones."""
     c.rename(num_experts="moe_num_experts", num_experts_per_tok="moe_k")
@@ -119,10 +124,16 @@ HUNYUAN = {
 )
 def hunyuan_v1_moe(c: Config) -> Decoder:
     """Sun et al. 2024: queries and keys are normed after their rotation; a shared MLP of a routed expert's width."""
-    c.rename(num_local_experts="num_experts", num_experts_per_tok="moe_topk")
+    c.rename(num_local_experts="num_experts", num_experts_per_tok="moe_topk", attention_head_dim="head_dim")
     d = c.size("hidden_size", 4096)
     h = heads(c, d, 32)
     n = depth(c, 32)
+    for key, value in (("use_qk_norm", True), ("use_mixed_mlp_moe", True), ("use_cla", False), ("mlp_bias", False)):
+        c.inert(key, value)
+    c.inert("moe_layer_num_skipped", 0)
+    c.inert("norm_type", "rms")
+    c.inert("num_shared_expert", 1, [1] * n)
+    c.inert("moe_intermediate_size", c.data.get("intermediate_size"), [c.data.get("intermediate_size")] * n)
     norm = rms(c, 1e-5)
     attention = Attention(
         h.query,

@@ -68,6 +68,7 @@ def grouped(
 
     `of` is the key of `experts`; the keywords are the config class's defaults.
     """
+    usual_choice(c)
     g = c.size("n_group", groups)
     kept = c.size("topk_group", keep)
     per = c.divides(of, experts, "n_group", g)
@@ -103,6 +104,13 @@ def routed(
     inner = c.size("moe_intermediate_size", width)
     beside = None if shared is None else inner * c.size(*shared, least=0) or None
     return Moe(e, a, inner, grouped(c, e, a, of, **router), activation=activation(c), shared=beside)
+
+
+def usual_choice(c: Config) -> None:
+    """Keys of DeepSeek's kin that say what `grouped` does anyway. Raises SourceError for another choice."""
+    c.inert("scoring_func", "sigmoid", "noaux_tc")
+    c.inert("topk_method", "noaux_tc")
+    c.skip("ep_size", "seq_aux", "aux_loss_alpha")
 
 
 def sparse_layers(c: Config, layers: int, default: Callable[[int], bool], key: str = "mlp_layer_types") -> list[bool]:

@@ -81,7 +81,7 @@ def solar_open(c: Config) -> Decoder:
     return stack(c, (layer,) * depth(c, 48), d, norm, vocab=196608, trained=131072)
 
 
-@family("dots1", cls="Dots1ForCausalLM", names=SHARED, harmless=("moe_layer_freq", "scoring_func", *FURTHER))
+@family("dots1", cls="Dots1ForCausalLM", names=SHARED, harmless=FURTHER)
 def dots1(c: Config) -> Decoder:
     """Huo et al. 2025 (dots.llm1)."""
     c.rename(num_local_experts="n_routed_experts")
@@ -90,6 +90,7 @@ def dots1(c: Config) -> Decoder:
     n = depth(c, 62)
     norm, positions = rms(c), rope(c, h.width)
     bias = "qkvo" if c.flag("attention_bias", False) else ""
+    c.inert("moe_layer_freq", 1)
     moe = routed(c, "n_routed_experts", None, None, 1408, ("n_shared_experts", None), norm=False)
     slides = c.maybe("sliding_window", 4096) is not None
     first = c.size("max_window_layers", 62, least=0)

@@ -26,6 +26,9 @@ GRANITE = {
 
 def granite_experts(c: Config, shared: bool) -> Moe:
     """Scores of the chosen experts alone; a shared MLP where the family knows one."""
+    c.inert("mlp_bias", False)
+    c.inert("position_embedding_type", "rope")
+    c.inert("normalization_function", "rmsnorm")
     experts, k = experts_of(c, 8, 2)
     width = c.size("intermediate_size", 11008)
     beside = c.size("shared_intermediate_size", 0, least=0) if shared else 0

@@ -33,7 +33,16 @@ JETMOE = {
 @family("jetmoe", cls="JetMoeForCausalLM", names=JETMOE, harmless=("aux_loss_coef",))
 def jetmoe(c: Config) -> Decoder:
     """Shen et al. 2024."""
-    c.rename(head_dim="kv_channels")
+    c.rename(
+        head_dim="kv_channels",
+        num_layers="num_hidden_layers",
+        ffn_hidden_size="intermediate_size",
+        moe_num_experts="num_local_experts",
+        moe_top_k="num_experts_per_tok",
+    )
+    c.inert("bias", True)
+    c.inert("glu", True)
+    c.inert("rotary_percent", 1.0)
     d = c.size("hidden_size", 2048)
     g, width = c.size("num_key_value_heads", 16), c.size("kv_channels", 128)
     c.skip("num_attention_heads")  # follows from the others
