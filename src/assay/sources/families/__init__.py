@@ -1,46 +1,74 @@
-"""One function a model_type: a config in, a stack of blocks out, with the config class's own defaults."""
+"""One function a model_type: a config in, a stack of blocks out, with the config class's own defaults.
 
+A family's module is imported when its type is first asked for: one config needs one of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
 from importlib import import_module
 
-from assay.sources.families.common import FAMILIES, Family
+from assay.sources.families.common import FAMILIES as REGISTERED
+from assay.sources.families.common import Family
 
 __all__ = ["FAMILIES", "Family"]
 
-MODULES = (
-    "bloom",
-    "cohere",
-    "gemma",
-    "glm",
-    "dbrx",
-    "diffllama",
-    "gains",
-    "gpt",
-    "hosted",
-    "hrm",
-    "granite",
-    "exaone_moe",
-    "glm_moe",
-    "mimo",
-    "doge",
-    "ernie_moe",
-    "gated_moe",
-    "cohere_moe",
-    "jetmoe",
-    "llama4",
-    "granite_moe",
-    "latent",
-    "llama",
-    "mistral",
-    "modernbert_decoder",
-    "mixtral",
-    "nemotron",
-    "neox",
-    "olmo",
-    "opt",
-    "phi",
-    "qwen",
-    "qwen_moe",
-)
+# the model types of each module; a test holds this against what the modules register
+MODULES = {
+    "bloom": "bloom falcon mpt",
+    "cohere": "cohere cohere2",
+    "cohere_moe": "cohere2_moe",
+    "dbrx": "dbrx",
+    "diffllama": "diffllama",
+    "doge": "doge",
+    "ernie_moe": "ernie4_5_moe hy_v3 hunyuan_v1_moe",
+    "exaone_moe": "exaone_moe kolibri1",
+    "gains": "nanochat jais2 bitnet helium",
+    "gated_moe": "afmoe laguna beam",
+    "gemma": "gemma gemma2 vaultgemma gemma3_text",
+    "glm": "glm glm4",
+    "glm_moe": "glm4_moe sarvam_moe solar_open dots1",
+    "gpt": "gpt2 openai-gpt gpt_bigcode gpt_neo ctrl",
+    "granite": "granite granite_swa hyperclovax",
+    "granite_moe": "granitemoe granitemoeshared granitemoe_swa",
+    "hosted": "baichuan qwen chatglm minicpm",
+    "hrm": "hrm_text",
+    "jetmoe": "jetmoe",
+    "latent": "deepseek_v3 kimi_k2 deepseek_v2 glm4_moe_lite axk1 sarvam_mla youtu minicpm3",
+    "llama": "llama iquestcoder exaone internlm3 arcee ernie4_5 seed_oss smollm3",
+    "llama4": "llama4_text",
+    "mimo": "mimo_v2_flash",
+    "mistral": "mistral ministral ministral3 cwm",
+    "mixtral": "mixtral phimoe minimax_m2 olmoe flex_olmo gpt_oss aria_text",
+    "modernbert_decoder": "modernbert-decoder",
+    "nemotron": "nemotron",
+    "neox": "gpt_neox gpt_neox_japanese gptj codegen",
+    "olmo": "olmo olmo2 olmo3 exaone4",
+    "opt": "opt xglm biogpt",
+    "phi": "phi phi3 starcoder2 stablelm persimmon",
+    "qwen": "qwen2 qwen3 hunyuan_v1_dense apertus apertus1p5_text",
+    "qwen_moe": "qwen2_moe qwen3_moe flint mellum",
+}
+_HOME = {model_type: module for module, types in MODULES.items() for model_type in types.split()}
 
-for _module in MODULES:  # importing one registers its families
-    import_module(f"assay.sources.families.{_module}")
+
+class Families(Mapping[str, Family]):
+    """The families by model_type; all of them are imported only to be listed, or for a type that nobody knows."""
+
+    def __getitem__(self, model_type: str) -> Family:
+        """The family of a type. Raises KeyError."""
+        if model_type not in REGISTERED:
+            for module in [_HOME[model_type]] if model_type in _HOME else MODULES:
+                import_module(f"assay.sources.families.{module}")
+        return REGISTERED[model_type]
+
+    def __iter__(self) -> Iterator[str]:
+        for module in MODULES:
+            import_module(f"assay.sources.families.{module}")
+        return iter(REGISTERED)
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+
+FAMILIES = Families()
