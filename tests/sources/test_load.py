@@ -144,7 +144,9 @@ HOMES = [
 
 @pytest.mark.parametrize(
     ("variables", "folder"),
-    zip(HOMES, ["/a", "/home/x/b", "/c/hub", "/d/huggingface/hub", "/home/x/.cache/huggingface/hub"], strict=True),
+    list(
+        zip(HOMES, ["/a", "/home/x/b", "/c/hub", "/d/huggingface/hub", "/home/x/.cache/huggingface/hub"], strict=True)
+    ),
 )
 def test_the_cache_is_where_the_hub_client_has_it(
     variables: dict[str, str], folder: str, monkeypatch: pytest.MonkeyPatch

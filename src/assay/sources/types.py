@@ -29,7 +29,6 @@ RENAMED = {
     "internlm": Renamed("llama", {"bias": "attention_bias"}, {"attention_bias": True}),
     "gpt-sw3": Renamed("gpt2"),
     "phi4": Renamed("phi3"),
-    "kimi_k2": Renamed("deepseek_v3"),
     "stablelm_epoch": Renamed("stablelm", {"rope_pct": "partial_rotary_factor", "norm_eps": "layer_norm_eps"}),
     "RefinedWeb": Renamed("falcon", _FALCON, {"new_decoder_architecture": True}),
     "RefinedWebModel": Renamed("falcon", _FALCON, {"multi_query": False, "parallel_attn": False}),
@@ -50,8 +49,8 @@ _KINDS = {
         switch_transformers t5 t5gemma t5gemma2 udop umt5 whisper xlm-prophetnet
     """,
     "a model with latent attention": """
-        axk1 axk2 bailing_hybrid deepseek_ref deepseek_v2 deepseek_v3 deepseek_v32 deepseek_v4 glm4_moe_lite
-        glm_moe_dsa kimi_k2 longcat_flash minicpm3 sarvam_mla youtu
+        axk2 bailing_hybrid deepseek_ref deepseek_v32 deepseek_v4 
+        glm_moe_dsa longcat_flash 
     """,
     "a recurrent or state-space model": "falcon_mamba hgrn2 mamba mamba2 retnet rwkv rwkv5 rwkv6 rwkv7 xlstm",
     "a hybrid of attention with recurrent, state-space or convolution layers": """
