@@ -32,6 +32,9 @@ width = 96
 """
 
 
+MIXED = SMALLEST.replace("[mlp]", "[moe]\nexperts = 6\nchosen = 2")
+
+
 def described(text: str) -> Model:
     return read_description(text, "mine.toml", "mine")
 
@@ -507,6 +510,20 @@ ERRORS: list[tuple[str, str, str]] = [
     ('names = "lama"\n' + SMALLEST, "", "names is 'lama', no model_type that is known; did you mean llama?"),
     (SMALLEST, '[names]\nlike = "lama"', "names.like is 'lama', no model_type that is known; did you mean llama?"),
     (SMALLEST, '[names]\nWqq = "q"', "names.Wqq is no key of a description; did you mean Wq?"),
+    (MIXED.replace("chosen = 2", "chosen = 7"), "", "moe.chosen is 7; it must be an integer of at most moe.experts, 6"),
+    (MIXED, "router = { groups = 4 }", "moe.router.groups is 4; it must be a divisor of moe.experts, 6"),
+    (MIXED, "router = { groups = 2, keep_groups = 3 }",
+     "moe.router.keep_groups is 3; it must be an integer of at most moe.router.groups, 2"),
+    (MIXED, "router = 3", "moe.router is 3; it must be a table"),
+    (MIXED, "shared_gate = true", "moe.shared_gate says nothing where moe.shared is not set"),
+    (SMALLEST.replace("heads = 8", 'heads = 8\nqk_norm_over = "full"'), "",
+     "attention.qk_norm_over says nothing where attention.qk_norm is not set"),
+    (SMALLEST.replace("heads = 8", "heads = 8\nwindow = 3\nchunk = 4"), "",
+     """attention.chunk is 4; it must be "none" where attention.window is set"""),
+    (SMALLEST.replace("heads = 8", "heads = 8\ntemper = [1, 2]"), "",
+     "attention.temper is [1, 2]; it must be a list of a word, a finite number, a finite number"),
+    ('blocks = ["mamba2", "mlp"]\n' + SMALLEST, "[mamba2]\nheads = 4\nhead_width = 8\nstate = 8\ngroups = 3",
+     "mamba2.heads is 4; it must be a multiple of mamba2.groups, 3"),
     ('dtype = "half"\n' + SMALLEST, "", "dtype is 'half'; it must be one of bf16, fp16, fp32, fp8"),
 ]  # fmt: skip
 
@@ -575,6 +592,19 @@ def test_a_correction_is_stored_and_no_parameter() -> None:
     without = count(described(text.replace("true", "false")), tokens=1).parameters
     assert (one.buffers, without.buffers) == (6 * 5, 0)
     assert one.total == without.total
+
+
+def test_scans_between_attention_by_hand() -> None:
+    """A hybrid: three layers of a state-space scan, then one of attention (Dao & Gu 2024 for the shapes)."""
+    model = described(
+        'vocab = 1000\nwidth = 64\nlayers = 8\npattern = ["scan * 3", "attend"]\nmlp = { width = 96 }\n'
+        "[layer.scan.mamba2]\nheads = 4\nhead_width = 32\nstate = 16\ngroups = 2\n[layer.attend.attention]\nheads = 4\n"
+    )
+    d, inner, shared = 64, 4 * 32, 2 * 2 * 16  # shared: writes and reads of both groups
+    mixer = d * (2 * inner + shared + 4) + (inner + shared) * (4 + 1) + 3 * 4 + inner * d
+    one = count(model, tokens=1).parameters
+    assert (one.by_part["mixer"], one.by_part["attention"]) == (6 * mixer, 2 * 4 * d * d)
+    assert one.by_part["norm"] == 8 * 2 * d + 6 * inner + d
 
 
 def test_what_a_report_says_of_a_model() -> None:

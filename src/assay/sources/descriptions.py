@@ -12,7 +12,7 @@
     width = 14336
 
 The file is read into the same blocks that configs are read into, field by field: a table `[attention]` holds the
-fields of the dataclass `Attention`. A block becomes describable by one line in `BLOCKS`.
+fields of the dataclass `Attention`.
 """
 
 from __future__ import annotations
@@ -21,91 +21,19 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from assay.blocks import Attention, Branch, Decoder, Embedding, Head, Latent, Layer, Mlp, Moe, Norm, Rope, Step
-from assay.blocks.mlp import FUSED
+from assay.blocks import Branch, Decoder, Embedding, Head, Layer, Norm, Rope, Step
 from assay.errors import SourceError
 from assay.sources.config import DEPTH
+from assay.sources.describable import BLOCKS, NORMS, Around, read_block
 from assay.sources.fields import Section, build, fields_of
 from assay.spec import Model
 
-NORMS = {"rmsnorm": Norm(), "layernorm": Norm("layernorm", "gain+bias")}
 ROPE = Rope(theta=10000.0)
 DTYPES = ("bf16", "fp16", "fp32", "fp8")
 
 # a vector that only the choice of experts reads is trained without gradient: stored, and no parameter
 OWN_NAMES = {"Cr": "~layers.{i}.Cr"}
 
-
-@dataclass(frozen=True)
-class Around:
-    """What a block finds around it: the model's width, and its layer's norm and positions."""
-
-    width: int
-    norm: Norm
-    positions: Rope | str | None
-
-
-@dataclass(frozen=True)
-class Described:
-    """A block that a table of its name describes.
-
-    `fill` gives fields whose default depends on more than the block; `hidden` are fields that no table sets;
-    `biases` are the letters that `bias` may hold.
-    """
-
-    block: type[Any]
-    fill: Callable[[Section, Around], dict[str, Any]] = lambda c, around: {}
-    hidden: tuple[str, ...] = ("positions",)
-    biases: str = ""
-
-
-def _attention(c: Section, around: Around) -> dict[str, Any]:
-    """As many key/value heads as heads, and the width shared among the heads, unless the table says otherwise."""
-    heads = c.size("heads")
-    groups = c.size("kv_heads", heads)
-    c.divides("heads", heads, "kv_heads", groups)
-    if not c.has("head_width") and around.width % heads:
-        raise SourceError(
-            f"{c.where}: width is {int(around.width)}; it must be a multiple of {c.path('heads')}, {int(heads)}, "
-            f"where {c.path('head_width')} is not given"
-        )
-    each = c.size("head_width", int(around.width) // heads)
-    _turns(c, around.positions, each)
-    return {"heads": heads, "kv_heads": groups, "head_width": each, "positions": around.positions}
-
-
-def _turns(c: Section, positions: Rope | str | None, each: int) -> None:
-    """A rotation turns pairs within a head."""
-    if isinstance(positions, Rope) and positions.width is not None and (positions.width > each or positions.width % 2):
-        key = getattr(positions.width, "key", "positions.width")
-        raise SourceError(
-            f"{c.where}: {key} is {int(positions.width)}; "
-            f"it must be an even integer of at most the head width, {int(each)}"
-        )
-
-
-def _latent(c: Section, around: Around) -> dict[str, Any]:
-    """Rotary positions or none."""
-    if not isinstance(around.positions, Rope | None):
-        raise SourceError(
-            f"{c.where}: positions is {around.positions!r}; with latent attention it must be rope or none"
-        )
-    return {"positions": around.positions}
-
-
-def _feed_forward(c: Section, around: Around) -> dict[str, Any]:
-    """Some activations take the gate and the other half at once."""
-    if c.data.get("activation") in FUSED and c.data.get("gated") is False:
-        c.fail("gated", f"true with the activation {c.data['activation']}")
-    return {}
-
-
-BLOCKS: dict[str, Described] = {
-    "attention": Described(Attention, _attention, ("positions", "rows"), "qkvo"),
-    "latent": Described(Latent, _latent, ("positions", "form"), "ao"),
-    "mlp": Described(Mlp, _feed_forward, biases="gud"),
-    "moe": Described(Moe, _feed_forward, biases="gud"),
-}
 
 # how the blocks of a layer join the residual stream
 RESIDUALS: dict[str, Callable[[list[Any], Norm, float | None], tuple[Step, ...]]] = {
@@ -325,7 +253,7 @@ def _layer(c: Section, width: int, kind: str, held: set[str]) -> Layer:
     around = Around(width, _norm(c), positions)
     names = _block_names(c, kind)
     held.update(names)
-    bodies = [_body(c.child(name), BLOCKS[name], around) for name in names]
+    bodies = [read_block(c.child(name), BLOCKS[name], around) for name in names]
     arrange = RESIDUALS[c.word("residual", "pre", RESIDUALS)]
     return Layer(arrange(bodies, around.norm, c.number("residual_scale")), kind)
 
@@ -343,17 +271,3 @@ def _block_names(c: Section, kind: str) -> list[str]:
         if len(alike) > 1:
             raise SourceError(f"{c.where}: {of} has {' and '.join(alike)}; list in blocks the one that it has")
     return names
-
-
-def _body(c: Section, described: Described, around: Around) -> Any:
-    """A block from its table."""
-    c.known(name for name in fields_of(described.block) if name not in described.hidden)
-    return build(
-        described.block,
-        c,
-        described.fill(c, around),
-        words={Norm: NORMS},
-        norm=around.norm,
-        letters=described.biases,
-        skip=described.hidden,
-    )
