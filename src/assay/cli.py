@@ -37,8 +37,8 @@ MODEL is one of, tried in this order:
   org/name[@revision]      in the local hub cache, then on the hub (the config only)
 A folder named like a command is written ./ops.
 
-Sizes may be written 2048, 131,072, 8k = 8,000 (k M G B T: powers of 1000) or 128Ki = 131,072 (Ki Mi Gi:
-powers of 1024). GB is 10^9 bytes, GiB is 2^30."""
+Sizes may be written 2048, 131,072, 8k = 8,000 (k M G B T: powers of 1000) or 128Ki = 131,072
+(Ki Mi Gi: powers of 1024). GB is 10^9 bytes, GiB is 2^30."""
 
 EXAMPLES = """\
 examples:
@@ -50,11 +50,11 @@ examples:
   cat config.json | assay -"""
 
 OPS = """\
-Every op of every distinct layer, in order: what it computes in the notation, the shapes of its inputs, weights and
-output, parameters, FLOPs, bytes read and written, and FLOPs per byte.
+Every op of every distinct layer, in order: what it computes in the notation, the shapes of its
+inputs, weights and output, parameters, FLOPs, bytes read and written, and FLOPs per byte.
 
-`assay ops attention` costs one attention alone, without a model: scores, scaling, bias, softmax and output.
-A size given as a letter stays a symbol. A model in a folder named attention is written ./attention."""
+`assay ops attention` costs one attention alone, without a model: scores, scaling, bias, softmax and
+output. A size given as a letter stays a symbol. A folder named attention is written ./attention."""
 
 OPS_EXAMPLES = """\
 examples:
@@ -72,9 +72,15 @@ examples:
 class Parser(ArgumentParser):
     """One line for a mistake; options in full only."""
 
-    def __init__(self, prog: str, description: str, epilog: str = "") -> None:
+    def __init__(self, prog: str, usage: str, description: str, epilog: str = "") -> None:
         super().__init__(
-            prog, description=description, epilog=epilog, allow_abbrev=False, formatter_class=_Formatter, add_help=False
+            prog,
+            usage=usage,
+            description=description,
+            epilog=epilog,
+            allow_abbrev=False,
+            formatter_class=_Formatter,
+            add_help=False,
         )
         self.add_argument("-h", "--help", action="help", help="show this and exit")
 
@@ -135,13 +141,13 @@ def _write(text: str) -> int:
 
 def report(words: list[str]) -> str:
     """`assay MODEL`: the report."""
-    parser = Parser("assay", DESCRIPTION, f"{MODEL}\n\n{EXAMPLES}")
+    parser = Parser("assay", "assay MODEL [options]", DESCRIPTION, f"{MODEL}\n\n{EXAMPLES}")
     _model_options(parser)
     _setting_options(parser)
     parser.add_argument(
         "--generate", metavar="N", help="N tokens behind the prompt: a prefill and N cached steps, summed exactly"
     )
-    parser.add_argument("--version", action="version", version=f"assay {version()}")
+    parser.add_argument("--version", action="version", version=f"assay {version()}", help="show the version and exit")
     args = parser.parse_args(words)
     style = style_of_stdout()
     if args.convention == "list":
@@ -169,7 +175,7 @@ def ops(words: list[str]) -> str:
     """`assay ops MODEL`, or one attention alone."""
     if words[:1] == ["attention"]:
         return attention(words[1:])
-    parser = Parser("assay ops", OPS, f"{MODEL}\n\n{OPS_EXAMPLES}")
+    parser = Parser("assay ops", "assay ops MODEL [options]", OPS, f"{MODEL}\n\n{OPS_EXAMPLES}")
     _model_options(parser)
     _setting_options(parser)
     args = parser.parse_args(words)
@@ -191,7 +197,8 @@ def ops(words: list[str]) -> str:
 
 def attention(words: list[str]) -> str:
     """`assay ops attention`: one attention alone."""
-    parser = Parser("assay ops attention", OPS.partition("\n\n")[2], OPS_EXAMPLES)
+    usage = "assay ops attention [options]"
+    parser = Parser("assay ops attention", usage, OPS.partition("\n\n")[2], OPS_EXAMPLES)
     size = "SIZE or a letter"
     parser.add_argument("--tokens", metavar="N", default="n", help=f"queries and keys: {size}, n if not given")
     parser.add_argument("--qk-width", metavar="K", default="d_k", help=f"width of queries and keys: {size}")
@@ -211,8 +218,8 @@ def attention(words: list[str]) -> str:
 
 def tensors(words: list[str]) -> str:
     """`assay tensors MODEL`: the ledger."""
-    parser = Parser("assay tensors", "Every weight tensor: path, how often it occurs, shape, elements, part.", "")
-    parser.epilog = f"{MODEL}\n\n{TENSORS_EXAMPLES}"
+    says = "Every weight tensor: path, how often it occurs, shape, elements, part."
+    parser = Parser("assay tensors", "assay tensors MODEL [options]", says, f"{MODEL}\n\n{TENSORS_EXAMPLES}")
     _model_options(parser)
     args = parser.parse_args(words)
     model = _load(parser, args)
@@ -228,7 +235,8 @@ def tensors(words: list[str]) -> str:
 
 def models(words: list[str]) -> str:
     """`assay models`: the presets."""
-    parser = Parser("assay models", "The presets, with their main sizes; each is a description with its source.")
+    says = "The presets, with their main sizes; each is a description with its source."
+    parser = Parser("assay models", "assay models [options]", says)
     parser.add_argument("--json", action="store_true", help="one object of JSON")
     args = parser.parse_args(words)
 
@@ -274,7 +282,7 @@ def _setting_options(parser: Parser) -> None:
     add(
         "--convention", metavar="NAME", default="matmul", help="what a FLOP is: matmul (the default); list explains all"
     )
-    add("--weights", metavar="DTYPE", help="of the weights; the config's if not given")
+    add("--weights", metavar="DTYPE", help="of the weights: fp32, bf16, fp8, int4, …; the config's if not given")
     add("--cache", metavar="DTYPE", help="of keys, values and convolution states; the weights' if not given")
     add("--state", metavar="DTYPE", default="fp32", help="of recurrent states; fp32 if not given")
 

@@ -91,10 +91,10 @@ def report(made: Alone, style: Style) -> list[str]:
         [str(row.op), *(made.text(made.here.flops[c][i]) for c in CONVENTIONS)] for i, row in enumerate(made.here.rows)
     ]
     total = ["total", *(made.text(made.here.total(c)) for c in CONVENTIONS)]
-    ops = table([*rows, total], "<>>>", ("op", *CONVENTIONS), style)
-    if max(map(len, ops)) > WIDTH:  # formulas of all sizes: the totals stand below
-        ops = table(rows, "<>>>", ("op", *CONVENTIONS), style)
-    lines += [*ops, ""]
+    head = ("op", *CONVENTIONS)
+    if max(map(len, table([*rows, total], "<>>>", head))) <= WIDTH:
+        rows.append(total)  # else the formulas of the totals below are enough
+    lines += [*table(rows, "<>>>", head, style), ""]
     for convention in CONVENTIONS:
         lines += [f"{style.bold(convention)}  {SAYS[convention]}"]
         lines += table(_formulas(made, convention), "<<", style=style, indent="    ")

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from assay.readings.conventions import CONVENTIONS
-from assay.readings.count import Count, Row
+from assay.readings.count import Count, Row, count_setting
 from assay.readings.published import Formula, active
 from assay.report.contract import ordered
 from assay.report.table import INDENT, WIDTH, Style, table, wrap
@@ -56,7 +57,7 @@ def report(
     style: Style,
 ) -> list[str]:
     """The lines of the report."""
-    lines = [*_title(model, counted, style), "", *_headline(counted, style)]
+    lines = [*_title(model, counted, style), "", *_headline(model, counted, style)]
     if generated is not None:
         lines += ["", *_generated(generated, counted, style)]
     lines += ["", *_parts(counted, style), "", *_blocks(counted, style)]
@@ -97,7 +98,7 @@ def _title(model: Model, counted: Count, style: Style) -> list[str]:
     return [*lines, *(style.dim(line) for line in wrap(asked_for(counted), ""))]
 
 
-def _headline(counted: Count, style: Style) -> list[str]:
+def _headline(model: Model, counted: Count, style: Style) -> list[str]:
     weights, flops, asked = counted.parameters, counted.flops, counted.setting
     rows = [["parameters", short(weights.total), digits(weights.total), "exact", "every tensor once"]]
     if weights.active != weights.total:
@@ -108,6 +109,7 @@ def _headline(counted: Count, style: Style) -> list[str]:
     if weights.buffers:
         rows.append(["buffers", short(weights.buffers), digits(weights.buffers), "exact", "stored, no parameters"])
     rows += _flops_rows(counted)
+    rows += _other_latent(model, counted)
     rows.append(_byte_row("weights", counted.weight_bytes, f"in {asked.weights}"))
     kept = counted.cache
     if kept.bytes:
@@ -147,6 +149,15 @@ def _flops_rows(counted: Count) -> list[list[str]]:
         ],
     ]
     return [*visible, *dense] if flops.total > FAR * flops.visible_total else [*dense, visible[-1]]
+
+
+def _other_latent(model: Model, counted: Count) -> list[list[str]]:
+    """With a past, latent attention run the other way."""
+    if not counted.setting.past or all(segment.absorbed is None for segment in model.segments):
+        return []
+    other = "expanded" if counted.setting.latent == "absorbed" else "absorbed"
+    total = count_setting(model, replace(counted.setting, latent=other)).flops.total
+    return [[f"  {other}", flop(total), digits(total), "exact", f"latent attention {other}"]]
 
 
 def _generated(made: Generated, counted: Count, style: Style) -> list[str]:
@@ -229,8 +240,6 @@ def _published(published: tuple[Formula, ...], style: Style) -> list[str]:
     rows = [[f.name, f.text, f.work, flop(f.value), ratio(f.value, f.ours), f.source] for f in published]
     head = ("formula", "per token", "of", "gives", "÷ ours", "source")
     lines = table(rows, "<<<>><", head, style)
-    if max(map(len, lines)) > WIDTH:
-        lines = table([row[:-1] for row in rows], "<<<>>", head[:-1], style)
     said = "N active parameters, N' without embedding and head, c context; the other letters as in `assay ops`"
     return [*lines, *(style.dim(line) for line in wrap(said))]
 

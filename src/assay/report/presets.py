@@ -28,11 +28,11 @@ def report(listed: Listed, style: Style) -> list[str]:
         ]
         for name, model, counted in listed
     ]
-    head = ("preset", "family", "parameters", "active", "layers", "width", "context", "cache/token")
-    lines = table(rows, "<<>>>>>>", head, style, indent="")
-    if max(map(len, lines), default=0) > WIDTH:
-        lines = table([row[:1] + row[2:] for row in rows], "<>>>>>>", head[:1] + head[2:], style, indent="")
-    return [*lines, "", f"{len(rows)} presets; `assay NAME` prints a report"]
+    head: Sequence[str] = ("preset", "family", "parameters", "active", "layers", "width", "context", "cache/token")
+    align = "<<>>>>>>"
+    if max(map(len, table(rows, align, head, indent="")), default=0) > WIDTH:  # no room for the family
+        rows, head, align = [row[:1] + row[2:] for row in rows], head[:1] + head[2:], align[1:]
+    return [*table(rows, align, head, style, indent=""), "", f"{len(rows)} presets; `assay NAME` prints a report"]
 
 
 def document(version: str, listed: Listed) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 
 WIDTH = 100
 INDENT = "  "
-NARROW = 16  # a column of text is no narrower
+NARROW = 22  # a column of text is no narrower
 
 
 class Style:
@@ -51,7 +51,9 @@ def table(
     widths = [max((len(row[i]) for row in [head, *cells] if i < len(row)), default=0) for i in range(len(align))]
     room = WIDTH - len(indent) - sum(widths[:-1]) - gap * (len(align) - 1)
     if align[-1] == "<" and room < widths[-1]:
-        cells = [folded for row in cells for folded in (_folded(row, room) if room >= NARROW else [row[:-1]])]
+        wide = room >= NARROW
+        cells = [folded for row in cells for folded in (_folded(row, room) if wide else [row[:-1]])]
+        head = head if wide else head[:-1]
         widths[-1] = room
 
     def line(row: Sequence[str]) -> str:

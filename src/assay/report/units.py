@@ -24,7 +24,7 @@ LARGEST = 10**30  # a size beyond is a slip, not a question
 
 _NUMBER = r"([0-9]+(?:_[0-9]+)*|[0-9]{1,3}(?:,[0-9]{3})+)(?:\.([0-9]+))?\s*([A-Za-z]*)"
 
-_SHORT = ("", "k", "M", "B", "T", "Qa")
+_SHORT = ("", "k", "M", "B", "T")
 _PREFIXES = ("", "k", "M", "G", "T", "P", "E", "Z", "Y")
 _BINARY = ("", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei", "Zi", "Yi")
 
@@ -86,7 +86,7 @@ def _scaled(value: Size, base: int, names: Sequence[str]) -> tuple[str, str]:
 
 def short(value: Size) -> str:
     """A count: 8.030 B for 8,030,261,248."""
-    number, prefix = _scaled(value, 1000, _SHORT[:5])
+    number, prefix = _scaled(value, 1000, _SHORT)
     return f"{number} {prefix}".rstrip()
 
 

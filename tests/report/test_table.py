@@ -1,0 +1,33 @@
+"""Columns, their widths, and what is done where there is no room."""
+
+from __future__ import annotations
+
+from assay.report.table import WIDTH, Style, table
+
+
+def test_columns_are_aligned() -> None:
+    assert table([["a", "1"], ["bcd", "23"]], "<>", ("name", "size")) == [
+        "  name  size",
+        "  a        1",
+        "  bcd     23",
+    ]
+
+
+def test_a_long_last_column_is_wrapped_under_itself() -> None:
+    lines = table([["a", "word " * 40], ["b", "short"]], "<<")
+    assert all(len(line) <= WIDTH for line in lines)
+    assert all(line.startswith("     word") for line in lines[1:-1])
+    assert " ".join(" ".join(lines[:-1]).split()) == "a " + " ".join(["word"] * 40)
+
+
+def test_a_last_column_without_room_is_left_out() -> None:
+    assert table([["a" * 90, "much too long for what is left"]], "<<", ("x", "y")) == ["  x", "  " + "a" * 90]
+
+
+def test_style_changes_nothing_but_colour() -> None:
+    rows, head = [["total", "1"], ["a", "2"]], ("x", "y")
+    coloured = "\n".join(table(rows, "<>", head, Style(True)))
+    assert "\033[1m  total  1\033[0m" in coloured
+    for code in ("\033[0m", "\033[1m", "\033[2m"):
+        coloured = coloured.replace(code, "")
+    assert coloured == "\n".join(table(rows, "<>", head))

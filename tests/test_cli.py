@@ -1,0 +1,441 @@
+"""The command as a person and as a program meet it: what it prints, where, and with which exit code."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from assay.cli import main
+
+CONFIG = {
+    "model_type": "llama",
+    "architectures": ["LlamaForCausalLM"],
+    "hidden_size": 64,
+    "intermediate_size": 96,
+    "num_hidden_layers": 3,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+    "vocab_size": 100,
+    "max_position_embeddings": 512,
+    "torch_dtype": "float16",
+    "tie_word_embeddings": False,
+    "rms_norm_eps": 1e-6,
+    "bos_token_id": 1,
+}
+LAYER = 64 * 64 * 2 + 64 * 32 * 2 + 3 * 64 * 96 + 2 * 64  # by hand: q and o, k and v, the MLP, two norms
+TOTAL = 3 * LAYER + 2 * 100 * 64 + 64
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> str:
+    path = tmp_path / "config.json"
+    path.write_text(json.dumps(CONFIG))
+    return str(path)
+
+
+def run(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str]:
+    code = main(words)
+    out, err = capsys.readouterr()
+    return code, out, err
+
+
+def answer(capsys: pytest.CaptureFixture[str], *words: str) -> str:
+    code, out, err = run(capsys, *words)
+    assert (code, err) == (0, "")
+    assert all(len(line) <= 100 for line in out.splitlines()), "wider than 100 columns"
+    assert all(line == line.rstrip() for line in out.splitlines()), "blanks at an end"
+    assert "\033" not in out, "colour in a pipe"
+    return out
+
+
+def document(capsys: pytest.CaptureFixture[str], *words: str) -> dict[str, Any]:
+    code, out, err = run(capsys, *words, "--json")
+    assert (code, err) == (0, "")
+    made = json.loads(out)
+    assert isinstance(made, dict)
+    return made
+
+
+def test_report_has_the_figures_people_came_for(capsys: pytest.CaptureFixture[str], config: str) -> None:
+    out = answer(capsys, config, "--tokens", "10")
+    flops = 10 * 2 * (3 * (LAYER - 2 * 64) + 100 * 64) + 3 * 4 * 10 * 10 * 64
+    top = out.split("\n\n")[1]
+    assert f"{TOTAL:,}" in top
+    assert f"{flops:,}" in top
+    assert f"{flops // 10:,}" in top
+    assert f"{2 * TOTAL:,} B" in top
+    assert f"{2 * 3 * 2 * 32 * 10:,} B" in top  # K and V of 3 layers, 32 wide, 10 positions, 2 bytes
+    assert f"{2 * 3 * 2 * 32:,} B" in top
+
+
+def test_every_printed_byte_figure_says_its_unit(capsys: pytest.CaptureFixture[str]) -> None:
+    top = answer(capsys, "llama-3-8b").split("\n\n")[1]
+    weights = next(line for line in top.splitlines() if line.strip().startswith("weights"))
+    assert "16.06 GB" in weights
+    assert "16,060,522,496 B" in weights
+    assert "14.96 GiB" in weights
+
+
+def test_integers_understood_are_printed(capsys: pytest.CaptureFixture[str]) -> None:
+    out = answer(capsys, "llama-3-8b", "--tokens", "1k", "--context", "128Ki", "--batch", "1.5k")
+    assert "batch 1,500 · tokens 1,000 · past 130,072 · context 131,072" in out
+
+
+def test_dense_far_from_visible_puts_the_visible_first(capsys: pytest.CaptureFixture[str]) -> None:
+    near = answer(capsys, "llama-3-8b", "--tokens", "2048").split("\n\n")[1]
+    far = answer(capsys, "llama-3-8b", "--tokens", "64Ki").split("\n\n")[1]
+    assert near.index("FLOPs in all") < near.index("visible in all")
+    assert far.index("visible in all") < far.index("FLOPs in all")
+    assert "visible" not in answer(capsys, "llama-3-8b", "--tokens", "64Ki", "--convention", "causal").split("\n\n")[1]
+
+
+def test_each_block_that_differs_is_a_row(capsys: pytest.CaptureFixture[str]) -> None:
+    out = answer(capsys, "gemma-2-9b")
+    assert "0, 2, … 40     21" in out
+    assert "1, 3, … 41     21" in out
+
+
+def test_json_keeps_its_contract(capsys: pytest.CaptureFixture[str], config: str) -> None:
+    made = document(capsys, config, "--batch", "2", "--tokens", "3", "--past", "4", "--logits", "last")
+    assert made["model"] | {"source": "", "name": ""} == {
+        "name": "",
+        "family": "llama",
+        "class": "LlamaForCausalLM",
+        "source": "",
+        "layers": 3,
+        "width": 64,
+        "ignored_keys": made["model"]["ignored_keys"],
+    }
+    assert "bos_token_id" in made["model"]["ignored_keys"]
+    assert made["setting"] == {
+        "batch": 2,
+        "tokens": 3,
+        "past": 4,
+        "context": 7,
+        "source": None,
+        "images": 0,
+        "logits": "last",
+        "latent": "expanded",
+        "convention": "matmul",
+        "weights": "fp16",
+        "cache": "fp16",
+        "state": "fp32",
+    }
+    parameters, flops = made["parameters"], made["flops"]
+    assert parameters["total"] == parameters["active"] == TOTAL
+    assert parameters["embedding"] == 6400
+    assert parameters["non_embedding"] == TOTAL - 12800
+    assert list(parameters["by_part"]) == ["embedding", "attention", "mlp", "norm", "head"]
+    assert sum(parameters["by_part"].values()) == TOTAL
+    assert list(flops["by_part"]) == ["embedding", "attention", "mlp", "norm", "head"]
+    assert flops["by_part"]["norm"] == flops["by_part"]["embedding"] == 0
+    assert flops["by_part"]["head"] == 2 * 2 * 64 * 100  # of two sequences, the last position each
+    assert sum(flops["by_part"].values()) == flops["total"]
+    assert flops["attention_scores"] == 3 * 4 * 2 * 3 * 7 * 64
+    assert flops["per_token"] * 6 == pytest.approx(flops["total"], rel=1e-15)
+    assert made["cache"] == {"bytes": 2 * 7 * 384, "marginal_bytes_per_token": 384, "fixed_bytes": 0}
+    assert made["weights"] == {"bytes": 2 * TOTAL}
+    assert sum(block["parameters"] for block in made["blocks"]) == TOTAL
+
+
+def test_json_is_exact_at_any_size(capsys: pytest.CaptureFixture[str], config: str) -> None:
+    huge = document(capsys, config, "--batch", str(10**25), "--tokens", "1")
+    assert huge["flops"]["total"] == 10**25 * document(capsys, config, "--tokens", "1")["flops"]["total"]
+    assert isinstance(huge["flops"]["total"], int)
+    assert isinstance(huge["cache"]["bytes"], int)
+
+
+def test_active_parameters_by_each_published_convention(capsys: pytest.CaptureFixture[str], config: str) -> None:
+    untied = document(capsys, config)["parameters"]
+    assert untied["active_without_input_embedding"] == TOTAL - 6400
+    assert untied["active_without_embedding_and_head"] == TOTAL - 12800
+    tied = document(capsys, "gpt-2")[
+        "parameters"
+    ]  # the head multiplies by the table: only positions are looked up alone
+    assert tied["total"] - tied["active_without_input_embedding"] == 1024 * 768
+
+
+def test_deepseek_v3_is_37_or_38_billion_active(capsys: pytest.CaptureFixture[str]) -> None:
+    """37B of the model card leaves out the input table."""
+    made = document(capsys, "deepseek-v3")["parameters"]
+    assert made["active"] == 37_552_282_624
+    assert made["active_without_input_embedding"] == 36_625_603_584
+
+
+def test_published_formulas_stand_beside_ours(capsys: pytest.CaptureFixture[str]) -> None:
+    made = {row["name"]: row for row in document(capsys, "gpt-3-175b")["published"]}
+    ours = document(capsys, "gpt-3-175b")["flops"]["per_token"]
+    assert set(made) == {"2N", "Kaplan", "Chinchilla", "6ND", "PaLM", "Megatron"}
+    for row in made.values():
+        assert row["ratio"] == pytest.approx(row["flops_per_token"] / (ours * (3 if row["work"] == "training" else 1)))
+    d, layers, c, v = 12288, 96, 2048, 50257
+    assert made["Megatron"]["flops_per_token"] == 72 * layers * d**2 + 12 * layers * c * d + 6 * v * d
+    assert made["Megatron"]["ratio"] == pytest.approx(1, abs=1e-9)  # its formula leaves nothing out of a GPT-3 forward
+    assert made["Chinchilla"]["flops_per_token"] == 4 * v * d + layers * (24 * d**2 + 4 * c * d + 3 * 96 * c)
+
+
+def test_generate_is_a_prefill_and_steps(capsys: pytest.CaptureFixture[str], config: str) -> None:
+    made = document(capsys, config, "--tokens", "5", "--generate", "3")["generate"]
+
+    def flops(*words: str) -> int:
+        total = document(capsys, config, *words)["flops"]["total"]
+        assert isinstance(total, int)
+        return total
+
+    steps = [flops("--tokens", "1", "--past", str(5 + i)) for i in range(3)]
+    again = [flops("--tokens", str(6 + i)) for i in range(3)]
+    assert made["prefill"]["total"] == flops("--tokens", "5")
+    assert made["steps"]["total"] == sum(steps)
+    assert made["flops"] == flops("--tokens", "5") + sum(steps)
+    assert made["without_cache"]["flops"] == flops("--tokens", "5") + sum(again)
+    assert made["cache_bytes"] == 8 * 384
+    out = answer(capsys, config, "--tokens", "5", "--generate", "1M")
+    assert "Generate 1,000,000 tokens behind 5" in out
+
+
+def test_ops_agree_with_the_report(capsys: pytest.CaptureFixture[str], config: str) -> None:
+    report = document(capsys, config, "--tokens", "7")
+    made = document(capsys, "ops", config, "--tokens", "7")
+    assert [block["name"] for block in made["blocks"]] == ["embedding", "layer", "head"]
+    assert (
+        sum(block["times"] * op["flops"] for block in made["blocks"] for op in block["ops"])
+        == (report["flops"]["total"])
+    )
+    assert sum(block["times"] * op["parameters"] for block in made["blocks"] for op in block["ops"]) == TOTAL
+    out = answer(capsys, "ops", config, "--tokens", "7")
+    assert "q = linear(xa[b n d], Wq[d g r k]) -> [b n g r k]" in out
+    assert "xa 1×7×64, Wq 64×2×2×16 → 1×7×2×2×16" in out
+    assert f"{TOTAL:,} parameters · {report['flops']['total']:,} FLOP" in out
+
+
+def test_attention_alone_as_the_articles_cost_it(capsys: pytest.CaptureFixture[str]) -> None:
+    made = document(capsys, "ops", "attention", "--tokens", "5", "--qk-width", "3", "--v-width", "3")
+    assert made["flops"] == {"matmul": 300, "scalar": 380, "stable-softmax": 425}
+    assert [op["flops"]["scalar"] for op in made["ops"]] == [125, 25, 25, 70, 135]
+    assert made["formula"]["matmul"] == "2n²(d_k + d_v)"
+    assert made["formula"]["scalar"] == "2n²(d_k + d_v) + 4n² - n(d_v + 1)"
+    assert made["formula_of_equal_widths"]["matmul"] == "4n²d"
+    assert made["formula_of_equal_widths"]["scalar"] == "4n²d + 4n² - n(d + 1)"
+    letters = document(capsys, "ops", "attention", "--tokens", "n", "--qk-width", "64", "--v-width", "64")
+    assert letters["flops"]["matmul"] == "256n²"
+    assert letters["flops"]["scalar"] == "260n² - 65n"
+    heads = document(
+        capsys, "ops", "attention", "--tokens", "n", "--heads", "12", "--qk-width", "64", "--v-width", "64"
+    )
+    assert heads["flops"]["matmul"] == "3072n²"
+    out = answer(capsys, "ops", "attention", "--tokens", "n", "--qk-width", "64", "--v-width", "64")
+    assert "4n²d\n" in out
+    answer(capsys, "ops", "attention")
+
+
+def test_attention_alone_without_sympy(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "sympy", None)
+    made = document(capsys, "ops", "attention", "--tokens", "5", "--qk-width", "3", "--v-width", "3")
+    assert made["flops"]["scalar"] == 380
+    assert made["formula"] == {"matmul": None, "scalar": None, "stable-softmax": None}
+    out = answer(capsys, "ops", "attention", "--tokens", "5", "--qk-width", "3", "--v-width", "3")
+    assert "pip install sympy" in out
+    code, out, err = run(capsys, "ops", "attention", "--tokens", "n", "--qk-width", "3", "--v-width", "3")
+    assert (code, out) == (2, "")
+    assert err == "assay: a size given as a letter is a symbol: SymPy is not installed; pip install sympy\n"
+
+
+def test_tensors_are_the_ledger(capsys: pytest.CaptureFixture[str], config: str) -> None:
+    made = document(capsys, "tensors", config)
+    assert made["total"] == made["parameters"] == TOTAL
+    rows = {row["path"]: row for row in made["tensors"]}
+    query = rows["model.layers.{i}.self_attn.q_proj.weight"]
+    assert (query["shape"], query["times"], query["elements"]) == ([64, 64], 3, 3 * 64 * 64)
+    assert (query["count"], query["part"], query["layers"]) == (64 * 64, "attention", "0–2")
+    out = answer(capsys, "tensors", config)
+    assert "model.layers.{i}.self_attn.k_proj.weight" in out
+    assert f"{TOTAL:,}" in out
+
+
+def test_models_are_listed_with_their_sizes(capsys: pytest.CaptureFixture[str]) -> None:
+    made = {row["preset"]: row for row in document(capsys, "models")["models"]}
+    assert len(made) >= 40
+    assert made["llama-3-8b"]["parameters"] == {"total": 8_030_261_248, "active": 8_030_261_248}
+    assert made["llama-3-8b"]["marginal_cache_bytes_per_token"] == 131_072
+    assert all(row["source"] for row in made.values())
+    out = answer(capsys, "models")
+    assert "8.030 B" in next(line for line in out.splitlines() if line.startswith("llama-3-8b "))
+
+
+def test_conventions_are_explained(capsys: pytest.CaptureFixture[str]) -> None:
+    for words in (["llama-3-8b"], [], ["ops"]):
+        out = answer(capsys, *words, "--convention", "list")
+        assert all(name in out for name in ("matmul", "causal", "scalar", "stable-softmax"))
+
+
+@pytest.mark.parametrize(
+    ("words", "line"),
+    [
+        (["--tokens", "0"], "--tokens is 0; it must be an integer of at least 1"),
+        (["--tokens", "-5"], "--tokens is '-5'; it must be an integer of at least 1"),
+        (["--tokens", "1.5"], "--tokens is 1.5; it must be an integer of at least 1"),
+        (["--tokens", "1e3"], "--tokens is '1e3'; it must be an integer of at least 1"),
+        (["--tokens", "٣"], "--tokens is '٣'; it must be an integer of at least 1"),
+        (["--tokens", ""], "--tokens is ''; it must be an integer of at least 1"),
+        (["--tokens", "9" * 40], "must be an integer of at most 10^30"),
+        (["--tokens", "9" * 5000], "--tokens is '99999"),
+        (["--batch", "0"], "--batch is 0; it must be an integer of at least 1"),
+        (["--past", "-1"], "--past is '-1'; it must be an integer of at least 0"),
+        (["--past", "1", "--context", "5"], "past and context cannot both be given"),
+        (["--tokens", "9", "--context", "5"], "context is 5; it counts past and present, so at least the 9 tokens"),
+        (["--logits", "some"], "logits is 'some'; known: all, last"),
+        (["--weights", "fp5"], "weights is 'fp5'; known: fp64, fp32, bf16"),
+        (["--cache", "x"], "cache is 'x'; known: fp64"),
+        (["--state", "x"], "state is 'x'; known: fp64"),
+        (["--convention", "x"], "convention is 'x'; known: matmul, causal, scalar, stable-softmax"),
+        (["--latent", "x"], "latent is 'x'; known: expanded, absorbed"),
+        (["--generate", "0"], "--generate is 0; it must be an integer of at least 1"),
+        (["--source", "4"], "has no encoder to give it to"),
+        (["--images", "4"], "has no tower to see them"),
+        (["--what"], "unrecognized arguments: --what; see assay --help"),
+        (["--token", "4"], "unrecognized arguments: --token 4; see assay --help"),
+        (["--batch"], "argument --batch: expected one argument; see assay --help"),
+        (["more"], "unrecognized arguments: more; see assay --help"),
+    ],
+)
+def test_a_mistake_is_one_line(capsys: pytest.CaptureFixture[str], config: str, words: list[str], line: str) -> None:
+    code, out, err = run(capsys, config, *words)
+    assert (code, out) == (2, "")
+    assert line in err
+    assert err.startswith("assay: ")
+    assert err.count("\n") == 1
+    assert len(err) < 400
+
+
+@pytest.mark.parametrize(
+    ("words", "line"),
+    [
+        ([], "MODEL is missing"),
+        (["--json"], "MODEL is missing"),
+        (["ops"], "see assay ops --help"),
+        (["tensors"], "see assay tensors --help"),
+        (["models", "x"], "unrecognized arguments: x; see assay models --help"),
+        (["no-such-model"], "no-such-model"),
+        (["a\nb\033[1m"], "a"),
+        (["ops", "attention", "--tokens", "0"], "--tokens is 0; it must be an integer of at least 1"),
+        (["ops", "attention", "--v-width", "-2"], "--v-width is '-2'; it must be an integer of at least 1"),
+        (["gpt-2", "--tokens", "1025"], "past + tokens is 1025; GPT-2 has a learned position table of 1024 rows"),
+        (["gpt-2", "--tokens", "1000", "--generate", "25"], "past + tokens + generate is 1025"),
+    ],
+)
+def test_a_mistake_elsewhere_is_one_line_too(capsys: pytest.CaptureFixture[str], words: list[str], line: str) -> None:
+    code, out, err = run(capsys, *words)
+    assert (code, out) == (2, "")
+    assert line in err
+    assert err.count("\n") == 1
+    assert "\033" not in err
+
+
+def test_tokens_are_cut_to_a_position_table(capsys: pytest.CaptureFixture[str]) -> None:
+    assert document(capsys, "gpt-2")["setting"]["tokens"] == 1024
+
+
+def test_notes_say_what_a_reader_has_to_know(capsys: pytest.CaptureFixture[str], config: str) -> None:
+    notes = document(capsys, config, "--context", "600")["notes"]
+    assert "context 600 is beyond the 512 positions that the config claims" in notes
+    assert any(note.startswith("config keys that change no figure: ") and "bos_token_id" in note for note in notes)
+    assert not any("dtype" in note for note in notes)
+    assert any("priced as bf16, for no dtype is named" in note for note in document(capsys, "llama-3-8b")["notes"])
+
+
+def test_latent_attention_with_a_past_prints_the_other_form_beside_it(capsys: pytest.CaptureFixture[str]) -> None:
+    words = ("deepseek-v3", "--tokens", "1", "--past", "4095")
+    absorbed = document(capsys, *words, "--latent", "absorbed")["flops"]["total"]
+    expanded = document(capsys, *words)["flops"]["total"]
+    assert absorbed < expanded
+    assert f"{absorbed:,}  exact  latent attention absorbed" in answer(capsys, *words)
+    assert f"{expanded:,}  exact  latent attention expanded" in answer(capsys, *words, "--latent", "absorbed")
+    assert "latent" not in answer(capsys, "deepseek-v3").split("\n\n")[1]
+
+
+def test_standard_input_is_a_model(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(json.dumps(CONFIG).encode())))
+    assert document(capsys, "-")["parameters"]["total"] == TOTAL
+
+
+def test_a_folder_named_like_a_command_is_a_path(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "ops").mkdir()
+    (tmp_path / "ops" / "config.json").write_text(json.dumps(CONFIG))
+    monkeypatch.chdir(tmp_path)
+    assert document(capsys, "./ops")["parameters"]["total"] == TOTAL
+
+
+@pytest.mark.parametrize("words", [[], ["ops"], ["ops", "attention"], ["tensors"], ["models"]])
+def test_help_is_complete(capsys: pytest.CaptureFixture[str], words: list[str]) -> None:
+    with pytest.raises(SystemExit, match=r"^0$"):
+        main([*words, "--help"])
+    out = capsys.readouterr().out
+    assert "usage: assay" in out
+    assert "--json" in out
+    assert all(len(line) <= 100 for line in out.splitlines())
+
+
+def test_version(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit, match=r"^0$"):
+        main(["--version"])
+    assert capsys.readouterr().out == f"assay {document(capsys, 'gpt-2')['assay']}\n"
+
+
+def command(*words: str, **given: Any) -> subprocess.Popen[bytes]:
+    path = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    return subprocess.Popen([sys.executable, "-m", "assay.cli", *words], env=path, stderr=subprocess.PIPE, **given)
+
+
+def test_a_reader_that_went_away_is_no_error() -> None:
+    read, write = os.pipe()
+    os.close(read)
+    process = command("models", stdout=write)
+    os.close(write)
+    assert process.communicate()[1] == b""
+    assert process.returncode == 0
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full here")
+def test_a_full_disk_is_one_line() -> None:
+    with Path("/dev/full").open("wb") as full:
+        process = command("gpt-2", stdout=full)
+        _, err = process.communicate()
+    assert process.returncode == 2
+    assert err == b"assay: standard output cannot be written: No space left on device\n"
+
+
+def test_colour_only_on_a_terminal(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    plain = answer(capsys, "gpt-2")
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    shown = run(capsys, "gpt-2")[1]
+    assert "\033[1m" in shown
+    assert shown.replace("\033[1m", "").replace("\033[2m", "").replace("\033[0m", "") == plain
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert answer(capsys, "gpt-2") == plain
+
+
+HEAVY = """
+import sys
+from assay.cli import main
+main(["gpt-2", "--tokens", "9", "--generate", "9"])
+main(["ops", "gpt-2"])
+main(["tensors", "gpt-2", "--json"])
+print(*{"sympy", "numpy", "torch", "matplotlib", "rich"} & set(sys.modules), file=sys.stderr)
+"""
+
+
+def test_the_command_loads_nothing_heavy() -> None:
+    path = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run([sys.executable, "-c", HEAVY], env=path, capture_output=True, check=True)
+    assert done.stderr == b"\n"
