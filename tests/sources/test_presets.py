@@ -11,9 +11,10 @@ from typing import Any
 
 import pytest
 
-from assay.errors import UnknownModel
+from assay.errors import AssayError, UnknownModel
 from assay.readings.count import Parameters, count
 from assay.readings.tensors import tensors
+from assay.sources.descriptions import read_table
 from assay.sources.huggingface import read_config
 from assay.sources.presets import is_preset, presets, read_preset, summary, table
 from assay.spec import Model
@@ -211,6 +212,42 @@ def test_no_file_holds_a_total() -> None:
     for name, path in presets():
         for number in re.findall(r"(?<![\w.])\d{8,}", Path(path).read_text(encoding="utf-8")):
             assert int(number) in (10_000_000, 10_485_760, 75_000_000, 100_000_000), f"{name}: {number}"
+
+
+def leaves(value: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    """Where the values of nested tables stand, and the tables themselves."""
+    if path:
+        yield path
+    if isinstance(value, dict):
+        for key, below in value.items():
+            yield from leaves(below, (*path, key))
+
+
+def changed(value: Any, path: tuple[str, ...], new: Any) -> Any:
+    """The same tables with one value, or without it where `new` is ...."""
+    key, *rest = path
+    if rest:
+        return {**value, key: changed(value[key], tuple(rest), new)}
+    return {k: new if k == key else v for k, v in value.items() if k != key or new is not ...}
+
+
+WRONG = (..., 0, -1, 1.5, True, "x", "none", "", [], {}, ["x"], [{}], 10**30, 10**400, float("nan"), float("-inf"))
+
+
+@pytest.mark.parametrize(
+    "name", ["deepseek-v3", "falcon-40b", "gpt-2", "gpt-oss-20b", "llama-4-maverick", "opt-350m", "qwen2-57b-a14b"]
+)
+def test_a_wrong_value_is_one_line_or_another_model(name: str) -> None:
+    """Each value of a description in turn is left out or replaced: never a traceback."""
+    data, said = table(name), []
+    for path in leaves(data):
+        for new in WRONG:
+            try:
+                count(read_table(changed(data, path, new), "mine.toml", "mine"), tokens=3)
+            except AssayError as error:
+                said.append(str(error))
+    assert [line for line in said if not re.fullmatch(r"mine\.toml: .+", line)] == []
+    assert len(said) > 100
 
 
 def recorded(name: str) -> tuple[dict[str, Any], dict[str, Any]]:
