@@ -231,7 +231,24 @@ def changed(value: Any, path: tuple[str, ...], new: Any) -> Any:
     return {k: new if k == key else v for k, v in value.items() if k != key or new is not ...}
 
 
-WRONG = (..., 0, -1, 1.5, True, "x", "none", "", [], {}, ["x"], [{}], 10**30, 10**400, float("nan"), float("-inf"))
+WRONG: tuple[Any, ...] = (
+    ...,
+    0,
+    -1,
+    1.5,
+    True,
+    "x",
+    "none",
+    "",
+    [],
+    {},
+    ["x"],
+    [{}],
+    10**30,
+    10**400,
+    float("nan"),
+    float("-inf"),
+)
 
 
 @pytest.mark.parametrize(
