@@ -13,7 +13,8 @@ from documents import ROOT, examples
 from assay.errors import SourceError
 from assay.readings.count import count
 from assay.readings.tensors import tensors
-from assay.sources.descriptions import BLOCKS, IN_LAYER, KEYS, read_description
+from assay.sources.describable import BLOCKS
+from assay.sources.descriptions import IN_LAYER, KEYS, read_description
 from assay.sources.fields import READERS, fields_of
 from assay.sources.huggingface import read_config
 from assay.spec import Model
