@@ -34,6 +34,7 @@ format: $(VENV)/.dev ## rewrite what a formatter can
 	@$(BIN)/ruff check --fix .
 
 bench: $(VENV)/.bench $(VENV)/.peers ## a table of medians and ratios, one run
+	@$(BIN)/python -m compileall -q src  # as pip leaves what it installs
 	@$(BIN)/python benchmarks/bench.py $(ARGS)
 
 docs: $(VENV)/.core ## write the generated parts of docs/ anew

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import statistics
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 
 @dataclass(frozen=True)
@@ -50,14 +48,22 @@ def _run(command: Sequence[str]) -> None:
         raise SystemExit(f"{' '.join(command)} ended with {done.returncode}: {done.stderr.decode().strip()}")
 
 
-def resident(command: Sequence[str]) -> float:
-    """The largest resident memory of a command, in MB (10**6 bytes); never below this process's own."""
-    with Path(os.devnull).open("wb") as nowhere:
-        process = subprocess.Popen(command, stdout=nowhere, stderr=nowhere)
-        _, _, usage = os.wait4(process.pid, 0)
-        process.returncode = 0  # reaped above
-    unit = 1 if sys.platform == "darwin" else 1024
-    return usage.ru_maxrss * unit / 1e6
+PEAK = """
+import pathlib, sys
+status = pathlib.Path("/proc/self/status")
+if status.exists():  # of this program alone: ru_maxrss would count what the one that started it held
+    peak = next(int(line.split()[1]) for line in status.read_text().splitlines() if line.startswith("VmHWM")) * 1024
+else:
+    import resource
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+print(peak, file=sys.stderr)
+"""
+
+
+def resident(code: str) -> float:
+    """The largest resident memory of a program, in MB (10**6 bytes)."""
+    done = subprocess.run([sys.executable, "-c", code + PEAK], capture_output=True, text=True, check=True)
+    return int(done.stderr.split()[-1]) / 1e6
 
 
 def calls(action: Callable[[], object], budget: float = 0.5) -> float:
