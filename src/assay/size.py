@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Iterable
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeGuard
 
 from assay.errors import SizeError
 
@@ -26,6 +26,11 @@ def is_symbol(value: object) -> bool:
     """True for a SymPy expression that is not a plain number."""
     sympy = sys.modules.get("sympy")
     return sympy is not None and isinstance(value, sympy.Expr) and not value.is_number
+
+
+def is_integer(value: object) -> TypeGuard[int]:
+    """True for a plain integer: neither an array nor a symbol, nor true or false."""
+    return isinstance(value, int) and not isinstance(value, bool)
 
 
 def lift(value: object, name: str, least: int = 1) -> Size:

@@ -45,9 +45,9 @@ def test_a_missing_key() -> None:
 
 @pytest.mark.parametrize("value", ["x", True, [], {}, float("nan"), float("inf"), -float("inf"), 10**400])
 def test_what_is_no_number(value: Any) -> None:
-    with pytest.raises(SourceError, match="eps is .*; it must be a number"):
+    with pytest.raises(SourceError, match=r"eps is .*; it must be a number"):
         config(eps=value).number("eps")
-    with pytest.raises(SourceError, match="eps is .*; it must be a number above 0"):
+    with pytest.raises(SourceError, match=r"eps is .*; it must be a number above 0"):
         config(eps=value).positive("eps", 1.0)
 
 
@@ -80,7 +80,7 @@ def test_inert_values_are_told_apart_by_type() -> None:
     config(x=False).inert("x", False)
     config(x=0).inert("x", 0)
     for value in (0, "", [], True):
-        with pytest.raises(SourceError, match="x is .*; it must be false or null for this model_type"):
+        with pytest.raises(SourceError, match=r"x is .*; it must be false or null for this model_type"):
             config(x=value).inert("x", False)
 
 

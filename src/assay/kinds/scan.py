@@ -7,7 +7,7 @@ element of the state once and reads it out `reads` times, one multiply-add each 
 from __future__ import annotations
 
 from assay.kinds.base import Extent, Kind, Work, dimension, expect, flat, register, union
-from assay.size import Size
+from assay.size import Size, is_integer
 from assay.spec import Axes, Op
 
 
@@ -22,7 +22,7 @@ def _check_scan(op: Op) -> None:
     expect(op, len(op.activations) >= 1, "scan takes at least one tensor of tokens")
     expect(op, set(_state_axes(op)) <= known, "every axis of the state is one of an operand")
     expect(op, set(op.axes) <= known, f"[{' '.join(op.axes)}] has an axis that no operand has")
-    expect(op, isinstance(op.attr("reads", 1), int), "reads is how often a token reads the state")
+    expect(op, is_integer(op.attr("reads", 1)), "reads is how often a token reads the state")
 
 
 def _spanned(op: Op) -> Axes:

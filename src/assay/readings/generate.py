@@ -18,7 +18,7 @@ from assay.readings.conventions import Convention
 from assay.readings.conventions import convention as convention_of
 from assay.readings.count import Cache, Flops, bind, cache, flops, placed
 from assay.readings.setting import Setting, setting
-from assay.size import Size, ceil_div, lift, surely_above
+from assay.size import Size, ceil_div, is_integer, lift, surely_above
 from assay.spec import Block, Model, Segment
 
 DEGREE = 2  # of a pass's cost in its length
@@ -61,7 +61,7 @@ def generate(model: Model, new: object, **settings: object) -> Generated:
 def generate_setting(model: Model, new: object, asked: Setting) -> Generated:
     """The same in a checked setting."""
     steps = lift(new, "generate")
-    if not all(type(size) is int for size in (steps, asked.batch, asked.tokens, asked.past)):
+    if not all(is_integer(size) for size in (steps, asked.batch, asked.tokens, asked.past)):
         raise SettingError("generate takes integers: what it sums has no symbol or array")
     if "past" not in model.settings:
         raise SettingError(f"generate is {steps}; {model.name} keeps nothing between passes and generates no tokens")

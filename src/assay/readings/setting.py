@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from assay.errors import SettingError
 from assay.readings.conventions import convention as convention_of
 from assay.readings.dtypes import dtype
-from assay.size import Size, lift, only_at_zero, surely_above
+from assay.size import Size, is_integer, lift, only_at_zero, surely_above
 from assay.spec import Model
 
 DEFAULT_TOKENS = 2048
@@ -45,7 +45,7 @@ class Setting:
         if self.source is not None:
             sizes["m"] = only_at_zero(self.source, self.past)
             sizes["M"] = self.source
-        if type(self.images) is not int or self.images:
+        if not is_integer(self.images) or self.images:
             sizes["images"] = self.batch * only_at_zero(self.images, self.past)
         return sizes
 
@@ -91,14 +91,14 @@ def _tokens_and_past(model: Model, tokens: object, past: object, context: object
     """Tokens now and before, the default cut to a position table and to the context asked for."""
     if past is not None and context is not None:
         raise SettingError("past and context cannot both be given: context is past + tokens")
+    c = None if context is None else lift(context, "context")
     if tokens is None:
         tokens = DEFAULT_TOKENS if model.positions is None else min(DEFAULT_TOKENS, model.positions)
-        if type(context) is int:
-            tokens = max(1, min(tokens, context))
+        if is_integer(c):
+            tokens = min(tokens, c)
     n = lift(tokens, "tokens")
     p = lift(past if past is not None else 0, "past", least=0)
-    if context is not None:
-        c = lift(context, "context")
+    if c is not None:
         if surely_above(n, c):
             raise SettingError(f"context is {c}; it counts past and present, so at least the {n} tokens")
         p = c - n

@@ -48,9 +48,8 @@ _KINDS = {
         nllb-moe pegasus pegasus_x plbart pop2piano prophetnet seamless_m4t seamless_m4t_v2 speech_to_text speecht5
         switch_transformers t5 t5gemma t5gemma2 udop umt5 whisper xlm-prophetnet
     """,
-    "a model with latent attention": """
-        axk2 bailing_hybrid deepseek_ref deepseek_v32 deepseek_v4 
-        glm_moe_dsa longcat_flash 
+    "a model with sparse latent attention": """
+        axk2 bailing_hybrid deepseek_ref deepseek_v32 deepseek_v4 glm_moe_dsa longcat_flash
     """,
     "a recurrent or state-space model": "falcon_mamba hgrn2 mamba mamba2 retnet rwkv rwkv5 rwkv6 rwkv7 xlstm",
     "a hybrid of attention with recurrent, state-space or convolution layers": """

@@ -1,0 +1,178 @@
+"""The arrows between the layers, no cycles, and what only one place may ask."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+SRC = Path(__file__).resolve().parents[1] / "src" / "assay"
+
+# errors <- size <- spec <- kinds <- {blocks <- sources, rewrites, readings} <- report <- cli; records is a tool of all
+LEAVES = {"errors", "records"}
+SPEC = LEAVES | {"size", "spec"}
+MAY_IMPORT: dict[str, set[str]] = {
+    "errors": set(),
+    "records": set(),
+    "size": LEAVES,
+    "spec": LEAVES | {"size"},
+    "kinds": SPEC,
+    "blocks": SPEC | {"kinds"},
+    "sources": SPEC | {"kinds", "blocks"},
+    "rewrites": SPEC | {"kinds"},
+    "readings": SPEC | {"kinds"},
+    "hardware": LEAVES,
+    "report": SPEC | {"kinds", "blocks", "readings", "rewrites", "hardware"},
+    "__init__": SPEC | {"kinds", "blocks", "sources", "rewrites", "readings", "hardware"},
+    "__main__": {"cli"},
+    "cli": SPEC | {"kinds", "blocks", "sources", "rewrites", "readings", "hardware", "report", "__init__"},
+}
+MODULES = {
+    ".".join(("assay", *path.relative_to(SRC).with_suffix("").parts)).removesuffix(".__init__"): path
+    for path in sorted(SRC.rglob("*.py"))
+}
+
+
+def layer(module: str) -> str:
+    """The part of the package that a module belongs to: the package's own file is `__init__`."""
+    return module.split(".")[1] if "." in module else "__init__"
+
+
+def imports(source: str, known: set[str]) -> Iterator[str]:
+    """Modules of the package that a source imports, within functions too, but for those of a type checker alone."""
+    tree = ast.parse(source)
+    typing_only = {
+        inner
+        for node in ast.walk(tree)
+        if isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING"
+        for inner in ast.walk(node)
+    }
+    for node in ast.walk(tree):
+        if node in typing_only:
+            continue
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names if alias.name.split(".")[0] == "assay")
+        elif isinstance(node, ast.ImportFrom) and node.module and node.module.split(".")[0] == "assay":
+            for alias in node.names:
+                below = f"{node.module}.{alias.name}"
+                yield below if below in known else node.module
+        elif isinstance(node, ast.ImportFrom):
+            assert not node.level, "imports are absolute"
+
+
+GRAPH = {module: set(imports(path.read_text(), set(MODULES))) for module, path in MODULES.items()}
+
+
+def wrong_arrows(graph: dict[str, set[str]]) -> list[str]:
+    return [
+        f"{module} imports {other}"
+        for module, others in graph.items()
+        for other in sorted(others)
+        if layer(other) != layer(module) and layer(other) not in MAY_IMPORT[layer(module)]
+    ]
+
+
+def cycle(graph: dict[str, set[str]]) -> list[str]:
+    """Modules that import each other in a circle, or []."""
+    done: set[str] = set()
+
+    def walk(module: str, path: list[str]) -> list[str]:
+        if module in path:
+            return [*path[path.index(module) :], module]
+        if module in done:
+            return []
+        for other in sorted(graph.get(module, ())):
+            if found := walk(other, [*path, module]):
+                return found
+        done.add(module)
+        return []
+
+    return next((found for module in graph if (found := walk(module, []))), [])
+
+
+def asks_for_int(tree: ast.AST) -> Iterator[int]:
+    """Lines that ask whether something is an int: isinstance(x, int), type(x) is int."""
+    for node in ast.walk(tree):
+        asked: list[ast.AST] = []
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "isinstance":
+            asked = list(ast.walk(node.args[1]))
+        elif isinstance(node, ast.Compare) and any(isinstance(op, ast.Is | ast.IsNot) for op in node.ops):
+            asked = list(node.comparators)
+        if any(isinstance(one, ast.Name) and one.id == "int" for one in asked):
+            yield getattr(node, "lineno", 0)
+
+
+def compares_kinds(tree: ast.AST) -> Iterator[int]:
+    """Lines that compare the kind of something with a name."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Compare | ast.Match):
+            sides = [node.left, *node.comparators] if isinstance(node, ast.Compare) else [node.subject]
+            named = [side for side in sides if "kind" in (getattr(side, "attr", ""), getattr(side, "id", ""))]
+            if named and not (isinstance(node, ast.Compare) and _is_none(node)):
+                yield node.lineno
+
+
+def _is_none(node: ast.Compare) -> bool:
+    return all(isinstance(side, ast.Constant) and side.value is None for side in node.comparators)
+
+
+def test_the_package_is_read() -> None:
+    assert {"assay", "assay.errors", "assay.kinds.contract", "assay.sources.families.llama"} <= MODULES.keys()
+    assert {layer(module) for module in MODULES} <= MAY_IMPORT.keys()
+    assert "assay.sources.hub" in GRAPH["assay.sources"]
+
+
+def test_arrows_point_one_way() -> None:
+    assert wrong_arrows(GRAPH) == []
+
+
+def test_no_cycles() -> None:
+    assert cycle(GRAPH) == []
+
+
+@pytest.mark.parametrize("part", ["spec", "kinds", "blocks", "rewrites", "readings"])
+def test_only_size_asks_what_a_size_is(part: str) -> None:
+    found = [
+        f"{module}:{line}"
+        for module, path in MODULES.items()
+        if layer(module) == part
+        for line in asks_for_int(ast.parse(path.read_text()))
+    ]
+    assert found == []
+
+
+@pytest.mark.parametrize("part", ["rewrites", "readings", "report", "cli", "__init__"])
+def test_only_kinds_ask_for_a_kind(part: str) -> None:
+    found = [
+        f"{module}:{line}"
+        for module, path in MODULES.items()
+        if layer(module) == part
+        for line in compares_kinds(ast.parse(path.read_text()))
+    ]
+    assert found == []
+
+
+def test_no_reading_names_a_family() -> None:
+    from assay.sources.families import FAMILIES
+
+    named = {
+        f"{module}:{node.lineno}"
+        for module, path in MODULES.items()
+        if layer(module) in ("kinds", "readings", "report")
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value in FAMILIES
+    }
+    assert named == set()
+
+
+def test_the_rules_are_seen_to_fail() -> None:
+    wrong = {"assay.kinds.x": {"assay.blocks.y"}, "assay.blocks.y": {"assay.kinds.x"}}
+    assert wrong_arrows(wrong) == ["assay.kinds.x imports assay.blocks.y"]
+    assert cycle(wrong) == ["assay.kinds.x", "assay.blocks.y", "assay.kinds.x"]
+    assert list(imports("def f():\n  from assay.readings import count", {"assay.readings.count"})) == [
+        "assay.readings.count"
+    ]
+    assert list(asks_for_int(ast.parse("isinstance(x, str | int)\ntype(x) is int\nint(x)"))) == [1, 2]
+    assert list(compares_kinds(ast.parse("op.kind == 'a'\nkind in ('a',)\nkind is None\nkinds == 1"))) == [1, 2]

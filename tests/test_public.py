@@ -1,0 +1,185 @@
+"""The public surface: its names, what they are, and the figures a training loop asks for."""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+import inspect
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import assay
+
+ROOT = Path(__file__).resolve().parents[1]
+NAMES = """
+    CONVENTIONS AssayError Block Cache Convention Count Entry Flops KindError Model NotationError Op Parameters Row
+    Segment Setting SettingError SizeError SourceError Tensor UnknownModel Utilization Weight
+    block count flops_per_token load mfu tensors
+""".split()
+LLAMA = {
+    "model_type": "llama",
+    "vocab_size": 100,
+    "hidden_size": 32,
+    "intermediate_size": 48,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+}
+DENSE = 2 * (2 * (4 * 32 * 32 + 3 * 32 * 48) + 32 * 100)  # FLOPs a token outside the scores
+
+
+def scores(n: int) -> int:
+    """Two products of n x n x width in each of two layers."""
+    return 2 * 2 * 2 * n * n * 32
+
+
+def test_the_names() -> None:
+    assert sorted(assay.__all__) == sorted(NAMES)
+    assert assay.__all__ == sorted(assay.__all__, key=lambda name: (name != name.upper(), name[0].islower(), name))
+    assert set(NAMES) <= set(dir(assay))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_each_name_is_there_and_says_what_it_is(name: str) -> None:
+    found = getattr(assay, name)
+    assert found is getattr(assay, name)
+    if name != "CONVENTIONS":
+        assert inspect.getdoc(found)
+        assert found.__name__ == name
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if name not in ("CONVENTIONS", "AssayError")])
+def test_results_and_specs_are_frozen(name: str) -> None:
+    found = getattr(assay, name)
+    if inspect.isclass(found) and not issubclass(found, Exception):
+        assert dataclasses.is_dataclass(found)
+        assert found.__setattr__ is not object.__setattr__
+
+
+def test_the_checker_of_types_sees_the_same_names() -> None:
+    tree = (ROOT / "src" / "assay" / "__init__.py").read_text()
+    for module, names in assay._HOME.items():
+        line = next(line for line in tree.splitlines() if line.startswith(f"    from {module} import "))
+        assert line.partition(" import ")[2].replace(",", "").split() == names.split()
+        for name in names.split():
+            assert getattr(importlib.import_module(module), name) is getattr(assay, name)
+    assert (ROOT / "src" / "assay" / "py.typed").exists()
+
+
+def test_a_name_that_is_not_there() -> None:
+    with pytest.raises(AttributeError, match="module 'assay' has no attribute 'nothing'"):
+        assay.nothing  # noqa: B018
+
+
+def test_the_errors_are_one_tree() -> None:
+    errors = [getattr(assay, name) for name in NAMES if name.endswith("Error") or name == "UnknownModel"]
+    assert all(issubclass(error, assay.AssayError) for error in errors)
+    assert issubclass(assay.UnknownModel, assay.SourceError)
+
+
+def test_the_version_is_the_packages() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    assert assay.__version__ == project["version"]
+
+
+def test_the_docstring_runs() -> None:
+    model = assay.load("llama-3-8b")
+    counted = assay.count(model, batch=1, tokens=8192)
+    assert min(counted.parameters.total, counted.flops.total, counted.cache.bytes) > 0
+    used = assay.mfu(model, tokens_per_second=9_500, peak_flops=989e12, context=8192)
+    assert 0 < used.value < 1
+    assert "assay.mfu(model, tokens_per_second=9_500, peak_flops=989e12, context=8192)" in str(assay.__doc__)
+
+
+def test_flops_per_token_is_a_prefill_divided() -> None:
+    model = assay.load(LLAMA)
+    assert assay.flops_per_token(model, context=8) == DENSE + scores(8) // 8
+    assert assay.flops_per_token(model, context=8, logits="last") == (8 * DENSE - 7 * 2 * 3200 + scores(8)) / 8
+    causal = assay.flops_per_token(model, context=8, convention="causal")
+    assert causal == DENSE + scores(8) // 8 * 9 // 16  # n (n + 1) / 2 pairs of n^2
+
+
+def test_flops_per_token_takes_arrays_and_symbols() -> None:
+    numpy, sympy = pytest.importorskip("numpy"), pytest.importorskip("sympy")
+    model = assay.load(LLAMA)
+    contexts = numpy.array([1, 8, 64])
+    found = assay.flops_per_token(model, context=contexts)
+    assert found.tolist() == [assay.flops_per_token(model, context=int(c)) for c in contexts]
+    c = sympy.Symbol("c", integer=True, positive=True)
+    assert sympy.expand(assay.flops_per_token(model, context=c)) == DENSE + 256 * c
+
+
+def test_mfu() -> None:
+    model = assay.load(LLAMA)
+    used = assay.mfu(model, tokens_per_second=1000, peak_flops=1e9, context=8, gpus=4)
+    assert DENSE + 256 * 8 == 43_264
+    assert used == assay.Utilization(3 * (DENSE + 256 * 8) * 1000 / 4e9, DENSE + 256 * 8, 8, "matmul")
+    assert (str(used), f"{used}", f"{used:.2%}") == ("3.2% MFU (matmul, context 8)",) * 2 + (f"{used.value:.2%}",)
+    assert float(used) == used.value
+    twice = assay.mfu(model, tokens_per_second=1000, peak_flops=1e9, context=8, gpus=2)
+    assert twice.value == 2 * used.value
+    assert assay.mfu(model, tokens_per_second=1, peak_flops=1, context=8, convention="causal").convention == "causal"
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"tokens_per_second": 0}, "tokens_per_second is 0; it must be a finite number above 0"),
+        ({"tokens_per_second": "9"}, "tokens_per_second is '9'; it must be a finite number"),
+        ({"peak_flops": float("nan")}, "peak_flops is nan; it must be a finite number above 0"),
+        ({"peak_flops": float("inf")}, "peak_flops is inf"),
+        ({"peak_flops": True}, "peak_flops is True"),
+        ({"gpus": 0}, "gpus is 0; it must be an integer of at least 1"),
+        ({"context": -1}, "context is -1; it must be an integer of at least 1"),
+    ],
+)
+def test_mfu_of_what_cannot_be(changed: dict[str, Any], said: str) -> None:
+    asked = {"tokens_per_second": 1.0, "peak_flops": 1.0, "context": 8, **changed}
+    with pytest.raises(assay.SizeError, match=said):
+        assay.mfu(assay.load(LLAMA), **asked)
+    with pytest.raises(assay.SettingError, match="convention is 'x'; known: matmul"):
+        assay.mfu(assay.load(LLAMA), tokens_per_second=1, peak_flops=1, context=8, convention="x")
+
+
+def test_a_block_of_ones_own() -> None:
+    text = """
+    # a linear map and a norm of its result
+    attention:
+      y = linear(x[b n d], W[d f]) -> [b n f]
+    """
+    made = assay.block(text, "mine", d=3)
+    assert str(made) == "attention:\n  y = linear(x[b n d], W[d f]) -> [b n f]"
+    counted = assay.count(made, batch=2, tokens=5, f=7)
+    assert (counted.flops.total, counted.parameters.by_part) == (2 * 2 * 5 * 3 * 7, {"attention": 21})
+    assert [(entry.path, entry.shape) for entry in assay.tensors(made, f=7)] == [("mine.W", (7, 3))]
+
+
+@pytest.mark.parametrize(
+    ("text", "sizes", "error", "said"),
+    [
+        ("y = nonsense(x[b n d]) -> [b n d]", {}, assay.KindError, "no kind 'nonsense'"),
+        ("y = linear(x[b n d], W[d f]) -> [b n z]", {}, assay.NotationError, "has an axis that no operand has"),
+        ("y = linear(x[b n d])", {}, assay.NotationError, "is no op; write"),
+        ("", {}, assay.NotationError, "the block has no ops"),
+        ("y = linear(x[b n d], W[d f]) -> [b n f]", {"d": 0}, assay.SizeError, "d is 0; it must be an integer"),
+        ("y = linear(x[b n d], W[d f]) -> [b n f]", {"d": 1.5}, assay.SizeError, "d is 1.5; it must be an integer"),
+    ],
+)
+def test_a_block_that_does_not_parse(
+    text: str, sizes: dict[str, Any], error: type[assay.AssayError], said: str
+) -> None:
+    with pytest.raises(error, match=said):
+        assay.block(text, **sizes)
+
+
+def test_an_open_axis_is_named() -> None:
+    made = assay.block("y = linear(x[b n d], W[d f]) -> [b n f]", d=3)
+    for read in (assay.count, assay.tensors):
+        with pytest.raises(assay.SizeError, match=r"axis f \(MLP inner width\) has no size; give it one, f=\.\.\."):
+            read(made)
+        with pytest.raises(
+            assay.SettingError, match=r"it takes a model or a block, not a dict; assay\.load makes a model"
+        ):
+            read({})
