@@ -12,6 +12,7 @@ from assay.errors import KindError, SettingError
 from assay.readings.conventions import CONVENTIONS
 from assay.readings.count import Cache, Flops, count
 from assay.readings.generate import generate, polynomial
+from assay.sources import load
 from assay.spec import Model
 
 
@@ -102,3 +103,18 @@ def test_a_sum_that_is_no_polynomial_is_refused() -> None:
 
 def test_nothing_held_by_a_model_without_layers_of_attention() -> None:
     assert generate(model(), 5, tokens=3).cache == Cache()
+
+
+@pytest.mark.parametrize("latent", ["expanded", "absorbed"])
+@pytest.mark.parametrize("convention", list(CONVENTIONS))
+@pytest.mark.parametrize("name", ["deepseek-v2-lite", "gpt-oss-20b", "llama-4-scout", "gpt-2", "mpt-7b"])
+def test_known_models_step_by_step(name: str, convention: str, latent: str) -> None:
+    """Latent attention either way, windows with sinks, chunks of 8,192, learned positions, ALiBi."""
+    known = load(name)
+    tokens = {"llama-4-scout": 8190, "gpt-oss-20b": 126}.get(name, 3)
+    asked = {"convention": convention, "latent": latent, "logits": "last"}
+    made = generate(known, 6, tokens=tokens, **asked)
+    each = [(count(known, 1, 1, tokens + i, **asked), count(known, 1, tokens + i + 1, **asked)) for i in range(6)]
+    assert made.steps == sum((step.flops for step, _ in each), start=Flops())
+    assert made.again == sum((full.flops for _, full in each), start=Flops())
+    assert made.cache == each[-1][0].cache
