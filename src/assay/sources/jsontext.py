@@ -14,6 +14,8 @@ LIMIT = 16 * 1024 * 1024  # bytes; the largest configs hold lists of labels or o
 DEPTH = 32  # levels of nesting
 WANTED = "a config is one JSON object, {...}"
 
+_SCALARS = {str, int, bool, type(None)}
+
 _MAGIC = {  # files that people hand over by mistake, and some text that is no UTF-8
     b"GGUF": "a GGUF file",
     b"PK\x03\x04": "a zip archive, as PyTorch's checkpoints are",
@@ -68,7 +70,9 @@ def decode(raw: bytes, where: str, wanted: str = WANTED) -> str:
 
 def plain(data: Mapping[Any, Any], where: str) -> dict[str, Any]:
     """A dict from Python as JSON would hold it: keys are strings, tuples lists. Raises SourceError for other values."""
-    return {str(key): _plain(value, where, f"{key}", 1) for key, value in data.items()}
+    return {
+        str(key): value if type(value) in _SCALARS else _plain(value, where, str(key), 1) for key, value in data.items()
+    }
 
 
 def _plain(value: Any, where: str, path: str, depth: int) -> Any:

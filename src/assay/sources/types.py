@@ -56,6 +56,11 @@ _KINDS = {
         bamba falcon_h1 granitemoehybrid hymba jamba kimi_linear lfm2 lfm2_moe lfm3 minimax nemotron_h olmo_hybrid
         plamo2 qwen3_5_moe_text qwen3_5_text qwen3_next recurrent_gemma zamba zamba2 zaya
     """,
+    "a decoder of a make that is not described": """
+        blt cohere_compass_text cpmant dots3_note_text gemma3n_text gemma4_text gemma4_unified_assistant
+        gemma4_unified_text hy_v4 inkling2_loop_text inkling2_text inkling_text lara_mini minimax_m3_vl_text
+        qwen4_exp_text reformer xlnet
+    """,
     "a vision model": """
         beit convnext convnextv2 cvt deit dinat dino dinov2 dinov2_with_registers dinov3_convnext dinov3_vit
         efficientnet hiera ijepa levit mobilevit mobilevitv2 poolformer pvt pvt_v2 regnet resnet sam sam2 segformer
