@@ -1,11 +1,12 @@
 """What papers draw: each block a function of its sizes that returns a list of ops."""
 
 from assay.blocks.attention import Attention, CrossAttention, Rope
+from assay.blocks.delta import GatedDelta, KimiDelta
 from assay.blocks.ends import Classifier, Embedding, Final, Head, Norm
 from assay.blocks.latent import Latent
 from assay.blocks.mlp import Mlp
 from assay.blocks.moe import Moe, Router
-from assay.blocks.recurrent import GatedDelta, Mamba, Mamba2, ShortConv
+from assay.blocks.recurrent import Mamba, Mamba2, ScaledMamba2, ShortConv
 from assay.blocks.stacks import Body, Branch, Decoder, Layer, Step
 
 __all__ = [
@@ -19,6 +20,7 @@ __all__ = [
     "Final",
     "GatedDelta",
     "Head",
+    "KimiDelta",
     "Latent",
     "Layer",
     "Mamba",
@@ -28,6 +30,7 @@ __all__ = [
     "Norm",
     "Rope",
     "Router",
+    "ScaledMamba2",
     "ShortConv",
     "Step",
 ]

@@ -127,7 +127,7 @@ BLOCKS: dict[str, Described] = {
         {**_WITH_GATE, **_WITH_NORM, "keep_all": "window", "relative_here": "relative"},
     ),
     "latent": Described(Latent, _latent, ("positions", "form"), "ao"),
-    "mamba": Described(Mamba),
+    "mamba": Described(Mamba, hidden=("heads",)),
     "mamba2": Described(Mamba2, _shared("heads", "groups")),
     "gated_delta": Described(GatedDelta, _shared("value_heads", "key_heads")),
     "short_conv": Described(ShortConv),

@@ -37,6 +37,7 @@ MODULES = {
     "latent": "deepseek_v3 kimi_k2 deepseek_v2 glm4_moe_lite axk1 sarvam_mla youtu minicpm3",
     "llama": "llama iquestcoder exaone internlm3 arcee ernie4_5 seed_oss smollm3",
     "llama4": "llama4_text",
+    "mamba": "mamba falcon_mamba mamba2",
     "mimo": "mimo_v2_flash",
     "mistral": "mistral ministral ministral3 cwm",
     "mixtral": "mixtral phimoe minimax_m2 olmoe flex_olmo gpt_oss aria_text",
