@@ -34,11 +34,12 @@ def _ledger(entries: Sequence[Entry], style: Style) -> list[str]:
     tall = max(map(len, made)) > WIDTH
     if tall:  # a path on a line of its own
         head, *made = table([["  ", *row[1:]] if row[0] != "total" else row for row in rows], "<>><>", HEAD)
-    lines, part = [style.dim(head)], None
+    lines, said = [style.dim(head)], ""
     for entry, line in zip(entries, made, strict=False):
-        if entry.part != part:
-            part = entry.part
-            lines.append(style.dim(part))
+        layers = f"   layers {shorten(layer_ranges(entry.layers), 60)}" if entry.layers else ""
+        if entry.part + layers != said:
+            said = entry.part + layers
+            lines.append(style.dim(said))
         lines += [f"  {entry.path}", line] if tall else [line]
     return [*lines, style.bold(made[-1])]
 
