@@ -182,6 +182,8 @@ class Model:
     quantization: Mapping[str, Any] | None = None
     settings: tuple[str, ...] = ("past",)  # which of past, source, images can be asked of it
     source_tokens: int | None = None  # a default other than as many as the target's
+    source_positions: int | None = None  # the longest source that the encoder's position table reaches
+    source_stride: int = 1  # tokens or frames of the source for each position of the encoder
     ignored: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
 

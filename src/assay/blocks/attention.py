@@ -162,7 +162,8 @@ class Attention:
         """softmax(q k / sqrt(k) + B) v."""
         part, axes = "attention.scores", "[b g r n c]"
         made = ops(part, f"s = contract(q[b n g r k], k[b c g k]) -> {axes}")
-        made += ops(part, f"s = scale(s{axes}) -> {axes}", by=self.scale)
+        if self.scale != 1:
+            made += ops(part, f"s = scale(s{axes}) -> {axes}", by=self.scale)
         if self.softcap is not None:
             made += ops(part, f"s = softcap(s{axes}) -> {axes}", cap=self.softcap)
         if self.relative is not None:

@@ -144,6 +144,9 @@ class Decoder:
     names: Mapping[str, str] | None = None
 
     settings: ClassVar[tuple[str, ...]] = ("past",)
+    source_tokens: ClassVar[int | None] = None  # there is no source
+    source_limit: ClassVar[int | None] = None
+    source_stride: ClassVar[int] = 1
 
     @property
     def width(self) -> int:
@@ -196,7 +199,8 @@ def _beside(weight: str) -> str:
         return f"{own}.{_beside(name)}"
     if weight.endswith("_bias"):
         return weight.removesuffix("_bias")
-    return {"q": "Wq", "k": "Wk", "v": "Wv", "o": "Wo", "r": "Wr", "out": "Wout"}.get(weight[1:], "G" + weight[1:])
+    matrices = ("q", "k", "v", "o", "r", "out", "dense", "pool", "score")
+    return ("W" if weight[1:] in matrices else "G") + weight[1:]
 
 
 @lru_cache(maxsize=4096)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from assay.errors import SettingError
 from assay.readings.conventions import convention as convention_of
 from assay.readings.dtypes import dtype
-from assay.size import Size, is_integer, lift, only_at_zero, surely_above
+from assay.size import Size, ceil_div, is_integer, lift, only_at_zero, surely_above
 from assay.spec import Model
 
 DEFAULT_TOKENS = 2048
@@ -21,6 +21,7 @@ class Setting:
     tokens: Size = DEFAULT_TOKENS
     past: Size = 0
     source: Size | None = None
+    stride: int = 1  # of the source, for each of its positions in the encoder
     images: Size = 0
     logits: str = "all"
     latent: str = "expanded"
@@ -43,8 +44,10 @@ class Setting:
             "t": self.tokens if self.logits == "all" else 1,
         }
         if self.source is not None:
-            sizes["m"] = only_at_zero(self.source, self.past)
-            sizes["M"] = self.source
+            positions = self.source if self.stride == 1 else ceil_div(self.source, self.stride)
+            sizes["frames"] = only_at_zero(self.source, self.past)
+            sizes["m"] = only_at_zero(positions, self.past)
+            sizes["M"] = positions
         if not is_integer(self.images) or self.images:
             sizes["images"] = self.batch * only_at_zero(self.images, self.past)
         return sizes
@@ -77,6 +80,7 @@ def setting(
         n,
         p,
         _source(model, source, n),
+        model.source_stride,
         _images(model, images),
         logits,
         latent,
@@ -118,8 +122,14 @@ def _source(model: Model, source: object, tokens: Size) -> Size | None:
             raise SettingError(f"source is {source}; {model.name} has no encoder to give it to")
         return None
     if source is None:
-        return tokens if model.source_tokens is None else model.source_tokens
-    return lift(source, "source")
+        m = tokens if model.source_tokens is None else model.source_tokens
+    else:
+        m = lift(source, "source")
+    if model.source_positions is not None and surely_above(m, model.source_positions):
+        raise SettingError(
+            f"source is {m}; the encoder of {model.name} has a position table that ends at {model.source_positions}"
+        )
+    return m
 
 
 def _images(model: Model, images: object) -> Size:

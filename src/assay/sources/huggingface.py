@@ -47,6 +47,11 @@ def read_config(
             trained=made.trained,
             dtype=kept,
             quantization=formats[0] or formats[1],
+            settings=made.settings,
+            source_tokens=made.source_tokens,
+            source_positions=made.source_limit,
+            source_stride=made.source_stride,
+            settings=made.settings,
             ignored=tuple(c.unread()),
             notes=tuple(notes),
         )

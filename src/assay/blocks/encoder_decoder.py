@@ -1,0 +1,73 @@
+"""A source encoded once, and a decoder whose layers attend to it beside their own past (Vaswani et al. 2017)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+from assay.blocks.encoders import Encoder
+from assay.blocks.stacks import Decoder
+from assay.spec import Segment
+
+
+@dataclass(frozen=True)
+class EncoderDecoder:
+    """An encoder over the source's positions, and a decoder over the target's tokens.
+
+    In the table of names, `encoder.` and `decoder.` before a weight say whose it is; others are both's. `names` says
+    where weights are stored, where it depends on more than the family.
+    """
+
+    encoder: Encoder
+    decoder: Decoder
+    source_tokens: int | None = None  # a default other than as many as the target's
+    source_stride: int = 1  # tokens or frames of the source that one position of the encoder stands for
+    names: Mapping[str, str] | None = None
+
+    settings: ClassVar[tuple[str, ...]] = ("past", "source")
+
+    @property
+    def width(self) -> int:
+        """Of the decoder's residual stream."""
+        return self.decoder.width
+
+    @property
+    def depth(self) -> int:
+        """Layers of both."""
+        return self.encoder.depth + self.decoder.depth
+
+    @property
+    def limit(self) -> int | None:
+        """Rows of the target's position table."""
+        return self.decoder.limit
+
+    @property
+    def trained(self) -> int | None:
+        """The context that the config claims."""
+        return self.decoder.trained
+
+    @property
+    def source_limit(self) -> int | None:
+        """The longest source that the encoder's position table reaches."""
+        rows = self.encoder.limit
+        return None if rows is None else rows * self.source_stride
+
+    def segments(self, names: Mapping[str, str]) -> tuple[Segment, ...]:
+        """The encoder's segments over the source's m positions, then the decoder's."""
+        names = names if self.names is None else self.names
+        source = {"n": "m", "t": "m", "past": 0}
+        made = [
+            replace(segment, name=f"encoder {segment.name}", axes={**source, **segment.axes})
+            for segment in self.encoder.segments(of(names, "encoder."))
+        ]
+        made += [
+            replace(segment, name=f"decoder {segment.name}") for segment in self.decoder.segments(of(names, "decoder."))
+        ]
+        return tuple(made)
+
+
+def of(names: Mapping[str, str], owner: str) -> dict[str, str]:
+    """The names that are an owner's or nobody's."""
+    own = {weight.removeprefix(owner): path for weight, path in names.items() if weight.startswith(owner)}
+    return {**{w: path for w, path in names.items() if not w.startswith(("encoder.", "decoder."))}, **own}
