@@ -51,7 +51,6 @@ def read_config(
             source_tokens=made.source_tokens,
             source_positions=made.source_limit,
             source_stride=made.source_stride,
-            settings=made.settings,
             ignored=tuple(c.unread()),
             notes=tuple(notes),
         )
