@@ -1,21 +1,72 @@
-"""Encoders, and encoders with a decoder that reads what they made (Vaswani et al. 2017)."""
+"""Encoders: what they begin with, and what stands behind their last layer."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from typing import ClassVar
+from dataclasses import dataclass
+from typing import ClassVar, Literal
 
-from assay.blocks.ends import Norm
-from assay.blocks.stacks import Decoder
+from assay.blocks.ends import Embedding, Norm
+from assay.blocks.stacks import Decoder, make_block
 from assay.spec import Op, Segment, ops
+
+
+@dataclass(frozen=True)
+class Tables(Embedding):
+    """Word vectors plus a vector of each of some tables: positions, token types, places on a page (Devlin et al. 2018).
+
+    All of them are as wide as the words, which are normed before they are projected to the model's width.
+    """
+
+    tables: tuple[tuple[str, int], ...] = ()  # name and rows
+    bias: bool = False  # of the projection
+    norm_late: bool = False  # the norm stands behind the projection
+
+    def sizes(self) -> dict[str, int | None]:
+        """Axis sizes."""
+        return {**super().sizes(), **{f"P_{name}": rows for name, rows in self.tables}}
+
+    def ops(self) -> list[Op]:
+        """From token ids to `x[b n d]`."""
+        j = "d" if self.narrow is None else "j"
+        made = ops("embedding", f"x = gather(ids[b n], E[V {j}]) -> [b n {j}]")
+        if self.scale is not None:
+            made += ops("embedding", f"x = scale(x[b n {j}]) -> [b n {j}]", by=self.scale)
+        terms = []
+        for name, _ in self.tables:
+            index = "at[n]" if name == "position" else f"{name}[b n]"
+            axes = f"{index.partition('[')[2][:-1]} {j}"
+            made += ops("embedding", f"p_{name} = gather({index}, E_{name}[P_{name} {j}]) -> [{axes}]")
+            terms.append(f"p_{name}[{axes}]")
+        if terms:
+            made += ops("embedding", f"x = add(x[b n {j}], {', '.join(terms)}) -> [b n {j}]")
+        if self.norm is not None and not self.norm_late:
+            made += self.norm.ops("x", "x", "e", f"b n {j}", j)
+        if self.narrow is not None:
+            shift = ", Ein_bias[d]" if self.bias else ""
+            made += ops("embedding", f"x = linear(x[b n j], Ein[j d]{shift}) -> [b n d]")
+        if self.norm is not None and self.norm_late:
+            made += self.norm.ops("x", "x", "e")
+        return made
 
 
 @dataclass(frozen=True)
 class Encoder(Decoder):
     """Layers that see every token at once and keep nothing: no past can be asked of them."""
 
+    final: Norm | None = None  # of the last layer's output
+
     settings: ClassVar[tuple[str, ...]] = ()
+
+    def segments(self, names: Mapping[str, str]) -> tuple[Segment, ...]:
+        """What occurs once, and each distinct layer with its indices; the last norm before the head."""
+        names = names if self.names is None else self.names
+        first, *rest = super().segments(names)
+        end = [rest.pop()] if self.head is not None else []
+        if self.final is not None:
+            normed = self.final.ops("x", "x", "f")
+            rest.append(Segment("norm", make_block("norm", normed, {"d": self.width}, names)))
+        return (first, *rest, *end)
 
 
 @dataclass(frozen=True)
@@ -31,6 +82,7 @@ class MaskedHead:
     bias: bool = True
     dense_bias: bool = True
     final: Norm | None = None  # of the last layer's output
+    spare: bool = False  # a second bias of the vocabulary is stored, and never used
 
     segment = "head"
 
@@ -51,85 +103,47 @@ class MaskedHead:
         if self.norm is not None:
             made += self.norm.ops("y", "y", "head", f"b t {j}", j)
         table = f"E[V {j}]" if self.tied else f"Wout[{j} V]"
-        return made + ops("head", f"logits = linear(y[b t {j}], {table}{', Bout[V]' if self.bias else ''}) -> [b t V]")
+        made += ops("head", f"logits = linear(y[b t {j}], {table}{', Bout[V]' if self.bias else ''}) -> [b t V]")
+        return made + (ops("head", "spare = view(Bspare[V]) -> [V]") if self.spare else [])
 
 
 @dataclass(frozen=True)
 class Pooler:
-    """The first token through a dense layer, and labels from it where there are any."""
+    """Tokens through a dense layer, an activation and a norm, and labels from it, each where there is one.
+
+    Read are the first token, the mean of all, or each of them.
+    """
 
     width: int
     labels: int | None = None
     dense: bool = True
     activation: str = "tanh"
     norm: Norm | None = None  # before, where the stack does not end in one
+    over: Literal["first", "mean", "all"] = "first"
+    after: Norm | None = None  # of the dense layer's activation
+    dense_bias: bool = True
+    bias: bool = True  # of the labels
+    inner: int | None = None  # width of the dense layer, the model's by default
 
     segment = "head"
 
     def sizes(self) -> dict[str, int | None]:
         """Axis sizes."""
-        return {"d": self.width, "j": self.width, "l": self.labels}
+        return {"d": self.width, "j": self.inner or self.width, "l": self.labels}
 
     def ops(self) -> list[Op]:
-        """From `x[b n d]` to `y[b j]`, or `logits[b l]`."""
+        """From `x[b n d]` to `y[b j]`, or `logits[b l]`; with t of the n positions where each is read."""
         made = self.norm.ops("x", "x", "f") if self.norm is not None else []
-        made += ops("head", "y = first(x[b n d]) -> [b d]")
+        kind, b = {"first": ("first", "b"), "mean": ("mean", "b"), "all": ("keep", "b t")}[self.over]
+        made += ops("head", f"y = {kind}(x[b n d]) -> [{b} d]")
         if self.dense:
-            made += ops("head", "y = linear(y[b d], Wpool[d j], Bpool[j]) -> [b j]")
-            made += ops("head", f"y = {self.activation}(y[b j]) -> [b j]")
+            shift = ", Bpool[j]" if self.dense_bias else ""
+            made += ops("head", f"y = linear(y[{b} d], Wpool[d j]{shift}) -> [{b} j]")
+            made += ops("head", f"y = {self.activation}(y[{b} j]) -> [{b} j]")
         j = "j" if self.dense else "d"
+        if self.after is not None:
+            made += self.after.ops("y", "y", "head", f"{b} {j}", j)
         if self.labels is not None:
-            made += ops("head", f"logits = linear(y[b {j}], Wscore[{j} l], Bscore[l]) -> [b l]")
+            shift = ", Bscore[l]" if self.bias else ""
+            made += ops("head", f"logits = linear(y[{b} {j}], Wscore[{j} l]{shift}) -> [{b} l]")
         return made
-
-
-@dataclass(frozen=True)
-class EncoderDecoder:
-    """A source encoded once, and a decoder whose layers attend to it beside their own past.
-
-    In the table of names, `encoder.` and `decoder.` before a weight say whose it is; others are both's.
-    """
-
-    encoder: Decoder
-    decoder: Decoder
-    source_tokens: int | None = None  # where the source is of a fixed length
-
-    settings: ClassVar[tuple[str, ...]] = ("past", "source")
-
-    @property
-    def width(self) -> int:
-        """Of the decoder's residual stream."""
-        return self.decoder.width
-
-    @property
-    def depth(self) -> int:
-        """Layers of both."""
-        return self.encoder.depth + self.decoder.depth
-
-    @property
-    def limit(self) -> int | None:
-        """Rows of the target's position table."""
-        return self.decoder.limit
-
-    @property
-    def trained(self) -> int | None:
-        """The context that the config claims."""
-        return self.decoder.trained
-
-    def segments(self, names: Mapping[str, str]) -> tuple[Segment, ...]:
-        """The encoder's segments over the source's m tokens, then the decoder's."""
-        source = {"n": "m", "t": "m", "past": 0}
-        made = [
-            replace(segment, name=f"encoder {segment.name}", axes=source)
-            for segment in self.encoder.segments(of(names, "encoder."))
-        ]
-        made += [
-            replace(segment, name=f"decoder {segment.name}") for segment in self.decoder.segments(of(names, "decoder."))
-        ]
-        return tuple(made)
-
-
-def of(names: Mapping[str, str], owner: str) -> dict[str, str]:
-    """The names that are an owner's or nobody's."""
-    own = {weight.removeprefix(owner): path for weight, path in names.items() if weight.startswith(owner)}
-    return {**{w: path for w, path in names.items() if not w.startswith(("encoder.", "decoder."))}, **own}

@@ -47,6 +47,31 @@ class Ending(Protocol):
 
 
 @dataclass(frozen=True)
+class Scaled:
+    """A body with a multiplier of what it reads and one of what it gives."""
+
+    body: Body
+    before: float | None = None
+    after: float | None = None
+    tag: str = "a"
+
+    def sizes(self) -> dict[str, int | None]:
+        """Axis sizes."""
+        return self.body.sizes()
+
+    def ops(self, x: str, y: str) -> list[Op]:
+        """`y` from `x`, both `[b n d]`."""
+        made: list[Op] = []
+        if self.before is not None:
+            made += ops("other", f"i{self.tag} = scale({x}[b n d]) -> [b n d]", by=self.before)
+            x = f"i{self.tag}"
+        made += self.body.ops(x, y)
+        if self.after is not None:
+            made += ops("other", f"{y} = scale({y}[b n d]) -> [b n d]", by=self.after)
+        return made
+
+
+@dataclass(frozen=True)
 class Branch:
     """A body, the norm of its input and the norm of its output."""
 

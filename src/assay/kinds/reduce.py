@@ -71,6 +71,10 @@ def _sum(op: Op, extent: Extent) -> Work:
     return {"add": extent(op.inputs[0].axes) - extent(op.axes)}
 
 
+def _mean(op: Op, extent: Extent) -> Work:
+    return {**_sum(op, extent), "divide": extent(op.axes)}
+
+
 def _normalize(op: Op, extent: Extent) -> Work:
     over = op.attr("over", op.axes[-1])
     elements = extent(op.axes)
@@ -124,6 +128,7 @@ register(
         attrs=_NORM,
     ),
     Kind("sum", "sum over the axes that the result lacks", _check_sum, _sum),
+    Kind("mean", "mean over the axes that the result lacks", _check_sum, _mean),
     Kind("normalize", "x over its sum", _check_reduce, _normalize, attrs=("over",)),
     Kind(
         "near_softmax",

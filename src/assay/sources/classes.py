@@ -1,6 +1,7 @@
 """Which class of a family a config names, and what stands behind the last layer of each.
 
 A causal language model has a head over the vocabulary, the base model none, a classifier one matrix over its labels.
+A family without a causal language model lists its classes itself.
 """
 
 from __future__ import annotations
@@ -11,22 +12,26 @@ from assay.blocks import Classifier, Decoder, Final, Head
 from assay.errors import SettingError, SourceError
 from assay.sources.config import Config
 from assay.sources.families import FAMILIES, Family
-from assay.sources.families.common import Names
+from assay.sources.families.common import Class, Names
 from assay.sources.shown import name, short
 
 CAUSAL, BASE = "causal", "base"
 SEQUENCE, TOKEN = "sequence-classification", "token-classification"
+MASKED, PRETRAINING, QUESTION = "masked", "pretraining", "question-answering"
 
 SUFFIXES = {  # what the public implementation puts behind a family's name; the longer first
     "ForSequenceClassification": SEQUENCE,
     "ForTokenClassification": TOKEN,
+    "ForQuestionAnswering": QUESTION,
+    "ForMaskedLM": MASKED,
+    "ForPreTraining": PRETRAINING,
     "ForCausalLM": CAUSAL,
     "WithLMHeadModel": CAUSAL,
     "LMHeadModel": CAUSAL,
     "TextModel": BASE,
     "Model": BASE,
 }
-DECODER_ONLY = (CAUSAL, BASE, SEQUENCE, TOKEN)
+DECODER_ONLY = {CAUSAL: "", BASE: "Model", SEQUENCE: "ForSequenceClassification", TOKEN: "ForTokenClassification"}
 ELSEWHERE = ("masked", "seq2seq")  # classes that a decoder-only family lacks
 
 
@@ -63,29 +68,40 @@ def _stem(cls: str) -> str:
 
 def family_of(cls: str) -> str | None:
     """The one model_type whose class, of any ending, this is; None where there is none or more than one."""
-    found = split(cls)
-    if found is None:
-        return None
-    types = [family.model_type for family in FAMILIES.values() if same(_stem(family.cls), found[0])]
+    types = [family.model_type for family in FAMILIES.values() if _role(family, cls) is not None]
     return types[0] if len(types) == 1 else None
 
 
+def _role(family: Family, cls: str) -> str | None:
+    """What a class is among those of a family, None where it is not one of them."""
+    if cls in (family.cls, *family.also):
+        return next(iter(offered(family)))
+    if family.classes:
+        return next((role for role, known in offered(family).items() if known == cls), None)
+    found = split(cls)
+    return found[1] if found is not None and same(found[0], _stem(family.cls)) else None
+
+
 def choose(c: Config, family: Family, asked: str | None) -> Choice:
-    """The class to read: `asked` if given, else `architectures[0]`, else causal. Raises SettingError, SourceError."""
+    """The class to read: `asked` if given, else `architectures[0]`, else causal or the first one that is listed.
+
+    Raises SettingError, SourceError.
+    """
     listed = c.sequence("architectures", lambda v: isinstance(v, str), "class names")
     if asked is not None:
         return _asked(asked, family)
+    own = offered(family)
+    first = next(iter(own))
     if not listed or listed[0] in (family.cls, *family.also):
-        return Choice(CAUSAL, family.cls)
+        return Choice(first, family.cls)
     named = str(listed[0])
+    known = _role(family, named)
+    if known is not None:
+        return Choice(known, family.cls if known == first else named)
     found = split(named)
-    if found is not None:
-        stem, role = found
-        if same(stem, _stem(family.cls)):
-            return Choice(role, family.cls if role == CAUSAL else named)
-        if role != BASE or family_of(named) is not None:
-            note = f"architectures names {name(named)}, no class of {family.model_type}: model_type is what counts"
-            return Choice(role, class_name(family, role), (note,))
+    if found is not None and found[1] in own and (found[1] != BASE or family_of(named) is not None):
+        note = f"architectures names {name(named)}, no class of {family.model_type}: model_type is what counts"
+        return Choice(found[1], own[found[1]], (note,))
     raise SourceError(
         f"{c.where}: architectures names {name(named)}, which is not described; of {family.model_type} there is "
         f"{_described(family)}; --class reads the config as one of them"
@@ -94,25 +110,25 @@ def choose(c: Config, family: Family, asked: str | None) -> Choice:
 
 def _asked(asked: str, family: Family) -> Choice:
     """A class that the caller names, by its ending or in full."""
-    if asked in DECODER_ONLY:
-        return Choice(asked, class_name(family, asked))
-    found = split(asked)
-    if asked in (family.cls, *family.also) or (found is not None and same(found[0], _stem(family.cls))):
-        return Choice(CAUSAL if found is None else found[1], asked)
-    why = ", which is decoder-only," if asked in ELSEWHERE else ""
-    raise SettingError(f"class is {short(asked)}; {family.model_type}{why} has {_described(family)}")
+    own = offered(family)
+    if asked in own:
+        return Choice(asked, own[asked])
+    role = _role(family, asked)
+    if role is not None:
+        return Choice(role, asked)
+    lacks = ", which is decoder-only," if not family.classes and asked in ELSEWHERE else ""
+    raise SettingError(f"class is {short(asked)}; {family.model_type}{lacks} has {_described(family)}")
 
 
 def _described(family: Family) -> str:
-    return ", ".join(f"{role} ({class_name(family, role)})" for role in DECODER_ONLY)
+    return ", ".join(f"{role} ({cls})" for role, cls in offered(family).items())
 
 
-def class_name(family: Family, role: str) -> str:
-    """The public implementation's name of a class."""
-    if role == CAUSAL:
-        return family.cls
-    suffix = {BASE: "Model", SEQUENCE: "ForSequenceClassification", TOKEN: "ForTokenClassification"}[role]
-    return _stem(family.cls) + suffix
+def offered(family: Family) -> dict[str, str]:
+    """What a family's classes are, and the public implementation's name of each; the default first."""
+    if family.classes:
+        return {one.role: family.stem + one.suffix for one in family.classes}
+    return {role: _stem(family.cls) + ending if ending else family.cls for role, ending in DECODER_ONLY.items()}
 
 
 def labels(c: Config) -> int:
@@ -128,12 +144,14 @@ def labels(c: Config) -> int:
 def finish(c: Config, made: Decoder, family: Family, role: str) -> tuple[Decoder, Names]:
     """The model with the end that its class has, and where its weights are stored. Raises SourceError."""
     names = family.names if made.names is None else made.names
+    if family.classes:
+        return _listed(c, made, next(one for one in family.classes if one.role == role), names)
     if role == CAUSAL:
         return made, names
     if not isinstance(made.head, Head):
         raise SourceError(f"{c.where}: {role} is not described for model_type {family.model_type}, {CAUSAL} alone is")
     final = Final(made.head.width, made.head.narrow, made.head.norm)
-    prefix = names["E"].removeprefix("~").partition(".")[0] + "."
+    prefix = _prefix(names)
     if role == BASE:
         return replace(made, head=final, names=None), _without(prefix, names)
     classifier = Classifier(final, labels(c), bias=role == TOKEN)
@@ -143,7 +161,20 @@ def finish(c: Config, made: Decoder, family: Family, role: str) -> tuple[Decoder
     return replace(made, head=classifier, names=None), {**names, **stored}
 
 
-def _without(prefix: str, names: Names) -> Names:
+def _listed(c: Config, made: Decoder, chosen: Class, names: Names) -> tuple[Decoder, Names]:
+    """The model with the end of a listed class."""
+    together = {**names, **chosen.names}
+    if chosen.bare:
+        together = _without(_prefix(names), together)
+    return replace(made, head=chosen.end(c, made), names=None), together
+
+
+def _prefix(names: Names) -> str:
+    """What the base model is called within the others."""
+    return names["E"].removeprefix("~").partition(".")[0] + "."
+
+
+def _without(prefix: str, names: Names) -> dict[str, str]:
     """The same paths without their first part; ~ stays in front."""
     return {
         weight: path[:1] * path.startswith("~") + path.removeprefix("~").removeprefix(prefix)

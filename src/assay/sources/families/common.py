@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from assay.blocks import Body, Branch, Decoder, Embedding, Head, Layer, Norm, Rope, Step
+from assay.blocks.stacks import Ending
 from assay.errors import SourceError
 from assay.sources.config import DEPTH, Config
 
@@ -15,8 +16,26 @@ Kind = TypeVar("Kind", bound=Hashable)
 
 
 @dataclass(frozen=True)
+class Class:
+    """A class of a family that has no causal language model: what it is for, how its name ends, what it ends in.
+
+    `end` makes what follows the last layer; `names` says where that is stored, beside the family's own names.
+    """
+
+    role: str
+    suffix: str
+    end: Callable[[Config, Decoder], Ending | None]
+    names: Names = field(default_factory=dict)
+    bare: bool = False  # the layers' names lack their first part
+
+
+@dataclass(frozen=True)
 class Family:
-    """A model_type: how its config is read and where the public implementation keeps its weights."""
+    """A model_type: how its config is read and where the public implementation keeps its weights.
+
+    A decoder-only family's classes follow from its causal language model; others list theirs in `classes`, the one
+    that is read where nothing says which first, all of them named after `stem`.
+    """
 
     model_type: str
     read: Callable[[Config], Decoder]
@@ -24,13 +43,24 @@ class Family:
     cls: str  # of the causal language model
     harmless: frozenset[str] = field(default_factory=frozenset)
     also: tuple[str, ...] = ()  # other names that configs give the same class
+    classes: tuple[Class, ...] = ()
+
+    @property
+    def stem(self) -> str:
+        """What the names of listed classes begin with."""
+        return self.cls.removesuffix(self.classes[0].suffix)
 
 
 FAMILIES: dict[str, Family] = {}
 
 
 def family(
-    *model_types: str, cls: str, names: Names, harmless: Sequence[str] = (), also: Sequence[str] = ()
+    *model_types: str,
+    cls: str,
+    names: Names,
+    harmless: Sequence[str] = (),
+    also: Sequence[str] = (),
+    classes: Sequence[Class] = (),
 ) -> Callable[[Callable[[Config], Decoder]], Callable[[Config], Decoder]]:
     """Register a reader under one or more model_types; `harmless` are keys of this family that change no size."""
 
@@ -38,7 +68,8 @@ def family(
         for model_type in model_types:
             if model_type in FAMILIES:
                 raise SourceError(f"model_type {model_type!r} is registered twice")
-            FAMILIES[model_type] = Family(model_type, read, names, cls, frozenset(harmless), tuple(also))
+            listed = tuple(classes)
+            FAMILIES[model_type] = Family(model_type, read, names, cls, frozenset(harmless), tuple(also), listed)
         return read
 
     return add
