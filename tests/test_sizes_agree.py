@@ -1,0 +1,300 @@
+"""int = array element = symbol substituted: for every kind, every block and whole models.
+
+Ints and symbols agree exactly at any size; an array's element is exact below 2**53 and within 1e-12 above.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import cache
+from typing import Any
+
+import pytest
+from drawn import draw
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from witness import SIZES, WITNESSES, Witness
+
+from assay.blocks import Attention, Latent, Mlp, Moe, Norm, Rope, Router
+from assay.kinds import Extent, Stepped, Visible, kind_of
+from assay.readings.count import bind, count
+from assay.spec import Block, Model, Segment, parse_lines
+
+numpy = pytest.importorskip("numpy")
+sympy = pytest.importorskip("sympy")
+
+Figures = dict[str, Any]
+CONVENTIONS = ("matmul", "causal", "scalar", "stable-softmax")
+EXACT = 2**53
+
+# any size up to 10**25, small ones often: windows begin and end there
+sizes_at = st.one_of(st.integers(1, 40), st.integers(1, 10**6), st.integers(1, 10**25))
+# as many as a float holds: what an array's element can be
+floats_at = st.one_of(st.integers(1, 40), st.integers(1, 2**20), st.integers(1, 10**18).map(lambda n: int(float(n))))
+
+
+# -- what is compared ------------------------------------------------------------------------------------------------
+
+
+def columns(made: Block, sizes: Mapping[str, Any]) -> Figures:
+    """Every column of every op of a block, dense, visible and step by step."""
+    extent = bind(made, sizes)
+    seen = Visible(extent.sizes).shared_with(extent)
+    stepped = Stepped(extent.sizes).shared_with(extent)
+    found: Figures = {}
+    for index, op in enumerate(made.ops):
+        kind = kind_of(op)
+        ways: dict[str, Extent] = {"dense": extent, "visible": seen, "stepped": stepped}
+        for way, over in ways.items():
+            for sort, work in kind.work(op, over).items():
+                found[f"{index} {op.name} {way} {sort}"] = work
+        for column in ("reads", "weighs", "writes", "state", "grows"):
+            rule = getattr(kind, column)
+            if rule is not None:
+                found[f"{index} {op.name} {column}"] = rule(op, extent)
+        if kind.active is not None:
+            found[f"{index} {op.name} active"] = kind.active(op, extent, op.weights[0])
+    return found
+
+
+def totals(model: Model, **setting: Any) -> Figures:
+    """Every figure of a count, in every convention."""
+    found: Figures = {}
+    for name in CONVENTIONS:
+        counted = count(model, convention=name, **setting)
+        found[f"{name} total"] = counted.flops.total
+        found[f"{name} visible"] = counted.flops.visible_total
+        found[f"{name} scores"] = counted.flops.attention_scores
+        found |= {f"{name} {part}": flops for part, flops in counted.flops.by_part.items()}
+    p, kept = counted.parameters, counted.cache
+    found |= {"parameters": p.total, "active": p.active, "buffers": p.buffers, "embedding": p.embedding}
+    found |= {"cache": kept.bytes, "growth": kept.marginal_bytes_per_token, "fixed": kept.fixed_bytes}
+    found |= {f"parameters {part}": elements for part, elements in p.by_part.items()}
+    return found | {"weights": counted.weight_bytes}
+
+
+def substituted(formulas: Figures, values: Mapping[Any, int]) -> Figures:
+    """Symbols replaced by ints, exactly."""
+    exact = {symbol: sympy.Integer(value) for symbol, value in values.items()}
+    found = {}
+    for name, formula in formulas.items():
+        value = sympy.sympify(formula).xreplace(exact)
+        assert value.is_Integer, f"{name}: {formula} gives {value}"
+        found[name] = int(value)
+    return found
+
+
+def check_array(arrays: Figures, ints: list[Figures]) -> None:
+    """Each element of each figure against the same figure of ints."""
+    for name, array in arrays.items():
+        elements = numpy.broadcast_to(array, len(ints))
+        for element, right in zip(elements, (figures[name] for figures in ints), strict=True):
+            if right < EXACT:
+                assert element == right, name
+            else:
+                assert abs(int(element) - right) <= right * 10**-12, name
+
+
+def symbol(name: str) -> Any:
+    return sympy.Symbol(name, positive=True, integer=True)
+
+
+# -- kinds -----------------------------------------------------------------------------------------------------------
+
+
+def witness_block(witness: Witness) -> Block:
+    return Block("block", parse_lines(witness.text), {})
+
+
+AXES = list(SIZES)
+SYMBOLS = {axis: symbol(axis) for axis in AXES}
+
+
+@cache
+def witness_formulas(text: str) -> Figures:
+    """Every column with a symbol for every axis."""
+    return columns(Block("block", parse_lines(text), {}), SYMBOLS)
+
+
+@pytest.mark.parametrize("witness", WITNESSES, ids=[w.line for w in WITNESSES])
+@settings(max_examples=10)
+@given(values=st.lists(sizes_at, min_size=len(AXES), max_size=len(AXES)))
+def test_kinds_as_symbols(witness: Witness, values: list[int]) -> None:
+    ints = dict(zip(AXES, values, strict=True))
+    formulas = witness_formulas(witness.text)
+    named = {SYMBOLS[axis]: value for axis, value in ints.items()}
+    assert substituted(formulas, named) == columns(witness_block(witness), ints)
+
+
+@pytest.mark.parametrize("witness", WITNESSES, ids=[w.line for w in WITNESSES])
+@settings(max_examples=15)
+@given(data=st.data())
+def test_kinds_as_arrays(witness: Witness, data: st.DataObject) -> None:
+    rows = [dict(zip(AXES, row, strict=True)) for row in data.draw(rows_of(len(AXES)))]
+    arrays = {axis: numpy.array([float(row[axis]) for row in rows]) for axis in AXES}
+    block = witness_block(witness)
+    check_array(columns(block, arrays), [columns(block, row) for row in rows])
+
+
+def rows_of(width: int) -> st.SearchStrategy[list[list[int]]]:
+    """Three settings of so many sizes."""
+    return st.lists(st.lists(floats_at, min_size=width, max_size=width), min_size=3, max_size=3)
+
+
+# -- blocks and models -----------------------------------------------------------------------------------------------
+
+
+def around(body: Any, **sizes: int) -> Model:
+    """A block alone."""
+    made = Block("block", tuple(body.ops("x", "y")), {a: s for a, s in body.sizes().items() if s is not None} | sizes)
+    return Model("block", (Segment("block", made),))
+
+
+def attention(**more: Any) -> Model:
+    return around(Attention(**{"heads": 6, "kv_heads": 2, "head_width": 5, **more}), d=7)
+
+
+BLOCKS: dict[str, Callable[[], Model]] = {
+    "multi-head": lambda: attention(kv_heads=6),
+    "multi-query": lambda: attention(kv_heads=1),
+    "grouped": attention,
+    "value width": lambda: attention(value_width=3),
+    "biases": lambda: attention(bias="qkvo"),
+    "qk-norm": lambda: attention(qk_norm=Norm()),
+    "qk-norm of all heads": lambda: attention(qk_norm=Norm(), qk_norm_over="full"),
+    "qk-norm a head": lambda: attention(qk_norm=Norm(), qk_norm_over="heads"),
+    "rotary": lambda: attention(positions=Rope()),
+    "partly rotary": lambda: attention(positions=Rope(width=4)),
+    "alibi": lambda: attention(positions="alibi"),
+    "window": lambda: attention(window=9),
+    "chunk": lambda: attention(chunk=9),
+    "softcap, clip, scale": lambda: attention(softcap=50.0, clip=8.0, scale=0.1),
+    "sinks": lambda: attention(sinks=True),
+    "gate": lambda: attention(gate="element"),
+    "gate a head": lambda: attention(gate="head"),
+    "latent": lambda: around(Latent(6, 11, 5, 3, 4, query_rank=8), d=7),
+    "latent absorbed": lambda: around(Latent(6, 11, 5, 3, 4, form="absorbed"), d=7),
+    "gated mlp": lambda: around(Mlp(11, bias="gud"), d=7),
+    "mlp": lambda: around(Mlp(11, gated=False, activation="gelu"), d=7),
+    "experts": lambda: around(Moe(8, 3, 11), d=7),
+    "shared experts": lambda: around(Moe(8, 3, 11, shared=5, shared_gate=True), d=7),
+    "experts with all": lambda: around(
+        Moe(8, 3, 11, Router("sigmoid", True, True, True, 2.5), bias="gud", shared=5), d=7
+    ),
+    "llama": lambda: draw(layers=3, d=12, heads=6, kv=2, ff=20, vocab=50),
+    "gpt": lambda: draw(
+        layers=2, d=12, heads=3, ff=48, vocab=50, gated=False, norm="layer", biases=True, tied=True, positions=64
+    ),
+    "windows": lambda: draw(layers=4, d=12, heads=3, ff=20, vocab=50, window=lambda i: 9 if i % 2 else None),
+    "chunks": lambda: draw(layers=4, d=12, heads=3, ff=20, vocab=50, chunk=lambda i: 9 if i % 2 else None),
+    "parallel": lambda: draw(layers=2, d=12, heads=3, ff=20, vocab=50, arrangement="parallel"),
+    "sandwich": lambda: draw(layers=2, d=12, heads=3, ff=20, vocab=50, arrangement="sandwich", qk_norm="head"),
+    "sparse": lambda: draw(
+        layers=4,
+        d=12,
+        heads=3,
+        ff=20,
+        vocab=50,
+        experts=8,
+        chosen=2,
+        expert_ff=10,
+        shared_ff=5,
+        moe=lambda i: i % 2 == 1,
+    ),
+}
+
+
+def open_axes(model: Model) -> list[tuple[str, str]]:
+    """(segment, axis) of every size of the model; the width and the vocabulary are one for all segments."""
+    shared = ("d", "V")
+    return list(dict.fromkeys(("" if a in shared else s.name, a) for s in model.segments for a in s.block.sizes))
+
+
+def resized(model: Model, sizes: Mapping[tuple[str, str], Any]) -> Model:
+    """The same ops with other sizes."""
+
+    def of(segment: Segment) -> Segment:
+        new = {a: sizes["" if ("", a) in sizes else segment.name, a] for a in segment.block.sizes}
+        return replace(segment, block=segment.block.resize(**new))
+
+    return replace(model, segments=tuple(map(of, model.segments)), positions=None)
+
+
+@cache
+def drawn_formulas(name: str) -> tuple[Model, list[tuple[str, str]], dict[Any, Any], Figures]:
+    """A model, its axes, a symbol for each and for the setting, and every figure as a formula."""
+    model = BLOCKS[name]()
+    axes = open_axes(model)
+    symbols = {axis: symbol(f"{axis[1]}_{axis[0].replace(' ', '_')}") for axis in axes}
+    setting = {key: symbol(key) for key in ("batch", "tokens", "past")}
+    return model, axes, {**symbols, **setting}, totals(resized(model, symbols), **setting)
+
+
+@pytest.mark.parametrize("name", BLOCKS)
+@settings(max_examples=12)
+@given(data=st.data())
+def test_models_as_symbols(name: str, data: st.DataObject) -> None:
+    model, axes, symbols, formulas = drawn_formulas(name)
+    values = dict(
+        zip(symbols, data.draw(st.lists(sizes_at, min_size=len(symbols), max_size=len(symbols))), strict=True)
+    )
+    sizes = {axis: values[axis] for axis in axes}
+    setting = {key: values[key] for key in ("batch", "tokens", "past")}
+    exact = {symbols[key]: value for key, value in values.items()}
+    assert substituted(formulas, exact) == totals(resized(model, sizes), **setting)
+
+
+@pytest.mark.parametrize("name", BLOCKS)
+@settings(max_examples=12)
+@given(data=st.data())
+def test_models_as_arrays(name: str, data: st.DataObject) -> None:
+    model = BLOCKS[name]()
+    axes = open_axes(model)
+    keys = [*axes, "batch", "tokens", "past"]
+    rows = [dict(zip(keys, row, strict=True)) for row in data.draw(rows_of(len(keys)))]
+
+    def figures(values: Mapping[Any, Any]) -> Figures:
+        setting = {key: values[key] for key in ("batch", "tokens", "past")}
+        return totals(resized(model, {axis: values[axis] for axis in axes}), **setting)
+
+    arrays = {key: numpy.array([float(row[key]) for row in rows]) for key in keys}
+    check_array(figures(arrays), [figures(row) for row in rows])
+
+
+# -- one setting at a time -------------------------------------------------------------------------------------------
+
+FAMILIES = ("llama", "gpt", "windows", "chunks", "sparse")
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+@pytest.mark.parametrize("swept", ["batch", "tokens", "past"])
+@settings(max_examples=10)
+@given(data=st.data())
+def test_each_setting_alone(name: str, swept: str, data: st.DataObject) -> None:
+    """Batch, tokens or past as an array or a symbol, the others ints."""
+    model = replace(BLOCKS[name](), positions=None)
+    fixed = {key: data.draw(st.integers(1, 200), key) for key in ("batch", "tokens", "past")}
+    values = data.draw(st.lists(st.integers(1, 10**6), min_size=2, max_size=4), swept)
+    ints = [totals(model, **{**fixed, swept: value}) for value in values]
+    for dtype in ("int64", "float64"):
+        check_array(totals(model, **{**fixed, swept: numpy.array(values, dtype=dtype)}), ints)
+    formulas = totals(model, **{**fixed, swept: SYMBOLS["n"]})
+    for value, right in zip(values, ints, strict=True):
+        assert substituted(formulas, {SYMBOLS["n"]: value}) == right
+
+
+def test_int64_would_wrap() -> None:
+    """Arrays are lifted to floats: an int64 of the same product is negative."""
+    tokens = numpy.array([2**40], dtype="int64")
+    flops = count(draw(layers=3, d=12, heads=6, ff=20, vocab=50), tokens=tokens).flops.attention_scores
+    assert (tokens * tokens)[0] == 0
+    assert flops[0] == 4 * 3 * 12 * 2.0**80
+
+
+def test_figures_that_differ_are_seen() -> None:
+    check_array({"a": numpy.array([1.0, 2.0])}, [{"a": 1}, {"a": 2}])
+    with pytest.raises(AssertionError, match="a"):
+        check_array({"a": numpy.array([1.0, 2.0])}, [{"a": 1}, {"a": 3}])
+    with pytest.raises(AssertionError, match="a"):
+        check_array({"a": numpy.array([1e20 * (1 + 1e-11)])}, [{"a": 10**20}])

@@ -1,0 +1,412 @@
+"""Every kind of op by hand: a line of the notation, what each of its columns holds, and lines that do not fit.
+
+Sizes are distinct primes, so that no product of some axes equals one of others.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from assay.kinds import SORTS
+
+SIZES = {
+    "b": 2, "n": 3, "past": 5, "d": 7, "f": 11, "g": 13, "r": 17, "k": 19, "e": 23, "a": 29, "V": 31, "P": 37,
+    "w": 41, "chunk": 43, "t": 47, "m": 53, "s": 59, "rot": 61, "i": 67,
+}  # fmt: skip
+B, N, PAST, D, F, G, R, K, E, A, V = (SIZES[axis] for axis in "b n past d f g r k e a V".split())
+M, S, W, CHUNK, T, ROT = (SIZES[axis] for axis in "m s w chunk t rot".split())
+C = N + PAST  # keys at hand behind all that came before
+
+
+@dataclass(frozen=True)
+class Witness:
+    """One line and its columns at SIZES; `after` are lines that bind axes before it."""
+
+    line: str
+    work: dict[str, int] = field(default_factory=dict)
+    reads: int = 0
+    weighs: int = 0
+    writes: int = 0
+    state: int | None = None
+    grows: int | None = None
+    active: int | None = None
+    layout: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    after: str = ""
+    misfits: tuple[str, ...] = ()
+
+    @property
+    def kind(self) -> str:
+        """The kind of the line."""
+        return self.line.split("=", 1)[1].split("(")[0].strip()
+
+    @property
+    def text(self) -> str:
+        """The lines as a block."""
+        return f"{self.after}\n{self.line}"
+
+
+BND = B * N * D
+KEYS = "k0 = append(k[b n g k]) -> [b c g k]"
+SCORES = B * G * R * N * C
+
+
+def element(name: str, misfit: str = "", **work: int) -> Witness:
+    """An activation of one operand: the work of one element times all."""
+    assert work.keys() <= SORTS.keys()
+    return Witness(
+        f"y = {name}(x[b n d]) -> [b n d]",
+        work={sort: times * BND for sort, times in work.items()},
+        reads=BND,
+        writes=BND,
+        misfits=(f"y = {name}(x[b n d]) -> [b n f]", f"y = {name}(x[b n d]) -> [b n]", misfit)
+        if misfit
+        else (f"y = {name}(x[b n d]) -> [b n f]", f"y = {name}(x[b n d]) -> [b n]"),
+    )
+
+
+WITNESSES = (
+    # -- contractions
+    Witness(
+        "s = contract(q[b n g r k], k0[b c g k]) -> [b g r n c]",
+        work={"multiply_add": SCORES * K, "start": SCORES},
+        reads=B * N * G * R * K + B * C * G * K,
+        writes=SCORES,
+        after=KEYS,
+        misfits=(
+            "s = contract(q[b n k]) -> [b n]",
+            "s = contract(q[b n k], k[b c k]) -> [b n d]",
+            "s = contract(q[b n k], k[b c k], z[b d]) -> [b n c]",
+        ),
+    ),
+    Witness(
+        "y = linear(x[b n d], Wq[d g r k], Bq[g r k]) -> [b n g r k]",
+        work={"multiply_add": BND * G * R * K, "start": B * N * G * R * K, "add": B * N * G * R * K},
+        reads=BND,
+        weighs=D * G * R * K + G * R * K,
+        writes=B * N * G * R * K,
+        layout={"Wq": ("(g r k)", "d"), "Bq": ("(g r k)",)},
+        misfits=(
+            "y = linear(x[b n d]) -> [b n f]",
+            "y = linear(x[b n d], z[d f]) -> [b n f]",
+            "y = linear(x[b n d], W[d f]) -> [b n g]",
+            "y = linear(x[b n d], W[e f]) -> [b n f]",
+            "y = linear(x[b n d], W[d f], B1[g]) -> [b n f]",
+        ),
+    ),
+    Witness(
+        "y = linear(x[b n f], Wd[f d]) -> [b n d]",
+        work={"multiply_add": BND * F, "start": BND},
+        reads=B * N * F,
+        weighs=F * D,
+        writes=BND,
+        layout={"Wd": ("d", "f")},
+    ),
+    Witness(  # a weight that stays beside the tokens: the summed axis is d alone
+        "z = linear(x[b n d], Ws[d]) -> [b n]",
+        work={"multiply_add": BND, "start": B * N},
+        reads=BND,
+        weighs=D,
+        writes=B * N,
+        layout={"Ws": ("1", "d")},
+    ),
+    Witness(
+        "u = select(x[b n d], Eu[e d f], Eu_bias[e f], i[b n a]) -> [b n a f]",
+        work={"multiply_add": BND * A * F, "start": B * N * A * F, "add": B * N * A * F},
+        reads=BND + B * N * A,
+        weighs=E * D * F + E * F,  # 174 choices of 23 experts touch them all
+        writes=B * N * A * F,
+        active=E * D * F,  # 29 of 23: all
+        layout={"Eu": ("e", "d", "f"), "Eu_bias": ("e", "f")},
+        misfits=(
+            "u = select(x[b n d], Eu[e d f]) -> [b n f]",
+            "u = select(x[b n d], Eu[d f], i[b n a]) -> [b n a f]",
+            "u = select(x[b n d], Eu[e d f], i[b n a]) -> [b n f]",
+        ),
+    ),
+    Witness(  # few choices: at most one expert each
+        "u = select(x[b d], Eu[V d f], i[b n]) -> [b n f]",
+        work={"multiply_add": B * N * D * F, "start": B * N * F},
+        reads=B * D + B * N,
+        weighs=B * N * D * F,
+        writes=B * N * F,
+        active=N * D * F,
+        layout={"Eu": ("V", "d", "f")},
+    ),
+    Witness(
+        "y = combine(u[b n a d], w[b n a]) -> [b n d]",
+        work={"multiply": BND * A, "add": BND * A - BND},
+        reads=BND * A + B * N * A,
+        writes=BND,
+        misfits=(
+            "y = combine(u[b n a d]) -> [b n d]",
+            "y = combine(u[b n a d], w[b n e]) -> [b n d]",
+            "y = combine(u[b n a d], w[b n a]) -> [b n a d]",
+        ),
+    ),
+    Witness(
+        "x = gather(ids[b n], E[V d]) -> [b n d]",
+        reads=B * N,
+        weighs=BND,
+        writes=BND,
+        layout={"E": ("V", "d")},
+        misfits=(
+            "x = gather(ids[b n]) -> [b n d]",
+            "x = gather(ids[b n], E[V d]) -> [b n f]",
+            "x = gather(ids[b n], z[V d]) -> [b n d]",
+        ),
+    ),
+    # -- layout
+    Witness(
+        "k1 = keys(k[b n g k]) -> [b c g k]",
+        misfits=("k1 = keys(k[b n g k]) -> [b n g k]", "k1 = keys(k[b n], z[b n]) -> [b c]"),
+    ),
+    Witness("y = rename(x[b n d]) -> [b n f]", misfits=("y = rename(x[b n d]) -> [b n d]",)),
+    Witness("y = slice(x[b n d]) -> [b n f]", misfits=("y = slice(x[b n d]) -> [b n]",)),
+    Witness("y = first(x[b n d]) -> [b d]", misfits=("y = first(x[b n d]) -> [b f]", "y = first(x[b n]) -> [b n]")),
+    Witness(
+        "y = concat(u[b n g], v[b n r]) -> [b n d]",
+        reads=B * N * G + B * N * R,
+        writes=BND,
+        misfits=(
+            "y = concat(u[b n g]) -> [b n d]",
+            "y = concat(u[b n g], v[b n r]) -> [b n g]",
+        ),
+    ),
+    Witness("y = keep(x[b n d]) -> [b t d]", misfits=("y = keep(x[b n d]) -> [t]",)),
+    Witness("y = view(x[b n d]) -> [n b d]", misfits=("y = view(x[b n d]) -> [b n f]",)),
+    Witness(
+        "w = take(l[b n e], i[b n a]) -> [b n a]",
+        reads=2 * B * N * A,
+        writes=B * N * A,
+        misfits=("w = take(l[b n e]) -> [b n e]", "w = take(l[b n e], i[b n a]) -> [b n e]"),
+    ),
+    # -- element by element
+    Witness(
+        "y = add(x[b n d], p[n d], z[b n d]) -> [b n d]",
+        work={"add": 2 * BND},
+        reads=2 * BND + N * D,
+        writes=BND,
+        misfits=("y = add(x[b n d]) -> [b n d]", "y = add(x[b n d], z[b n f]) -> [b n d]"),
+    ),
+    Witness(
+        "y = add(x[b n d], z[b n d], scale=0.5, keep=0.25) -> [b n d]",
+        work={"add": BND, "multiply": 2 * BND},
+        reads=2 * BND,
+        writes=BND,
+    ),
+    Witness(
+        "y = mul(x[b n d], z[b n]) -> [b n d]",
+        work={"multiply": BND},
+        reads=BND + B * N,
+        writes=BND,
+        misfits=("y = mul(x[b n d]) -> [b n d]", "y = mul(x[b n d], z[f]) -> [b n d]"),
+    ),
+    element("scale", multiply=1),
+    element("sinusoid", add=1, function=1),
+    element("mask", add=1),
+    element("alibi", multiply=1, add=1),
+    element("softcap", divide=1, function=1, multiply=1),
+    element("temper", multiply=1),
+    element("clip", compare=2),
+    element("relu", compare=1),
+    element("relu2", compare=1, multiply=1),
+    element("silu", multiply=1, exp=1, add=1, divide=1),
+    element("sigmoid", multiply=1, exp=1, add=1, divide=1),
+    element("tanh", function=1),
+    element("gelu", multiply=3, function=1, add=1),
+    element("gelu_tanh", multiply=6, add=2, function=1),
+    element("quick_gelu", multiply=2, exp=1, add=1, divide=1),
+    element("swiglu_clamp", compare=3, multiply=2, exp=1, add=2, divide=1),
+    element("identity"),
+    element("exp", exp=1),
+    element("softplus", exp=1, add=1, function=1),
+    element("xielu", compare=1, multiply=4, add=3, exp=1),
+    Witness(
+        "q = rope(q[b n g r k]) -> [b n g r k]",
+        work={"multiply": 2 * B * N * G * R * K, "add": B * N * G * R * K},
+        reads=B * N * G * R * K,
+        writes=B * N * G * R * K,
+        misfits=("q = rope(q[b n k]) -> [b n d]",),
+    ),
+    Witness(
+        "q = rope(q[b n g r k], width=rot) -> [b n g r k]",
+        work={"multiply": 2 * B * N * G * R * ROT, "add": B * N * G * R * ROT},
+        reads=B * N * G * R * K,
+        writes=B * N * G * R * K,
+    ),
+    # -- over an axis
+    Witness(
+        "p = softmax(s[b g r n c], Sinks[g r]) -> [b g r n c]",
+        work={
+            "exp": SCORES + B * G * R * N,
+            "add": SCORES,
+            "divide": SCORES,
+            "softmax": SCORES,
+        },
+        reads=SCORES,
+        weighs=G * R,
+        writes=SCORES,
+        layout={"Sinks": ("(g r)",)},
+        after=KEYS,
+        misfits=(
+            "p = softmax(s[b n], z[b n]) -> [b n]",
+            "p = softmax(s[b n]) -> [b d]",
+            "p = softmax(s[b n], over=d) -> [b n]",
+        ),
+    ),
+    Witness(
+        "p = softmax(l[b n e]) -> [b n e]",
+        work={"exp": B * N * E, "add": B * N * E - B * N, "divide": B * N * E},
+        reads=B * N * E,
+        writes=B * N * E,
+    ),
+    Witness(
+        "y = rmsnorm(x[b n d], G1[d]) -> [b n d]",
+        work={"multiply": 3 * BND, "add": BND, "divide": 2 * B * N, "root": B * N},
+        reads=BND,
+        weighs=D,
+        writes=BND,
+        layout={"G1": ("d",)},
+        misfits=(
+            "y = rmsnorm(x[b n d], G1[f]) -> [b n d]",
+            "y = rmsnorm(x[b n d], z[b n d]) -> [b n d]",
+            "y = rmsnorm(x[b n d]) -> [b n f]",
+        ),
+    ),
+    Witness(
+        "q = rmsnorm(q[b n g r k], Gq[g r k], over=('g', 'r', 'k')) -> [b n g r k]",
+        work={"multiply": 3 * B * N * G * R * K, "add": B * N * G * R * K, "divide": 2 * B * N, "root": B * N},
+        reads=B * N * G * R * K,
+        weighs=G * R * K,
+        writes=B * N * G * R * K,
+        layout={"Gq": ("(g r k)",)},
+    ),
+    Witness(
+        "y = layernorm(x[b n d], G1[d], B1[d]) -> [b n d]",
+        work={"multiply": 3 * BND, "add": 4 * BND - B * N, "divide": 3 * B * N, "root": B * N},
+        reads=BND,
+        weighs=2 * D,
+        writes=BND,
+        layout={"G1": ("d",), "B1": ("d",)},
+        misfits=("y = layernorm(x[b n d], G1[f]) -> [b n d]", "y = layernorm(x[b n d]) -> [b n]"),
+    ),
+    Witness(
+        "y = layernorm(x[b n d]) -> [b n d]",
+        work={"multiply": 2 * BND, "add": 3 * BND - B * N, "divide": 3 * B * N, "root": B * N},
+        reads=BND,
+        writes=BND,
+    ),
+    Witness(
+        "y = sum(x[b n d]) -> [b n]",
+        work={"add": BND - B * N},
+        reads=BND,
+        writes=B * N,
+        misfits=("y = sum(x[b n d]) -> [b n d]", "y = sum(x[b n d], z[b n d]) -> [b n]"),
+    ),
+    Witness(
+        "y = mean(x[b n d]) -> [b n]",
+        work={"add": BND - B * N, "divide": B * N},
+        reads=BND,
+        writes=B * N,
+        misfits=("y = mean(x[b n d]) -> [b n d]",),
+    ),
+    Witness(
+        "w = normalize(w[b n a]) -> [b n a]",
+        work={"add": B * N * A - B * N, "divide": B * N * A},
+        reads=B * N * A,
+        writes=B * N * A,
+        misfits=("w = normalize(w[b n a]) -> [b n e]", "w = normalize(w[b n a], over=d) -> [b n a]"),
+    ),
+    Witness(
+        "w = near_softmax(l[b n e], i[b n a]) -> [b n a]",
+        work={
+            "add": 2 * B * N * E * A - B * N * A,
+            "divide": 2 * B * N * E * A,
+            "compare": 2 * B * N * E * A,
+            "exp": B * N * E * A,
+        },
+        reads=B * N * E + B * N * A,
+        writes=B * N * A,
+        misfits=("w = near_softmax(l[b n e]) -> [b n e]", "w = near_softmax(l[b n e], i[b n a]) -> [b n e]"),
+    ),
+    Witness(
+        "s = differential(Q1[k], K1[k], Q2[k], K2[k]) -> [s]",
+        work={"multiply": 2 * K + 1, "add": 2 * K, "exp": 2},
+        weighs=4 * K,
+        writes=S,
+        layout={"Q1": ("k",), "K1": ("k",), "Q2": ("k",), "K2": ("k",)},
+        misfits=(
+            "s = differential(Q1[k], K1[k]) -> [s]",
+            "s = differential(Q1[k], K1[k], Q2[k], K2[d]) -> [s]",
+            "s = differential(q[k], K1[k], Q2[k], K2[k]) -> [s]",
+        ),
+    ),
+    Witness(
+        "i = topk(l[b n e]) -> [b n a]",
+        work={"compare": B * N * E * A},
+        reads=B * N * E,
+        writes=B * N * A,
+        misfits=("i = topk(l[b n e]) -> [b n e]", "i = topk(l[b n e], z[e]) -> [b n a]"),
+    ),
+    # -- what is kept
+    Witness(
+        KEYS,
+        reads=B * N * G * K,
+        writes=B * N * G * K,
+        state=B * C * G * K,
+        grows=G * K,
+        misfits=(
+            "k0 = append(k[b n g k]) -> [b n g k]",
+            "k0 = append(k[b n g k], window=w, chunk=chunk) -> [b c g k]",
+            "k0 = append(k[b n], v[b n]) -> [b c]",
+        ),
+    ),
+    Witness(
+        "k0 = append(k[b n g k], window=6) -> [b c g k]",
+        reads=B * N * G * K,
+        writes=B * N * G * K,
+        state=B * 6 * G * K,  # 8 positions so far, 6 in the window
+        grows=0,
+    ),
+    Witness(
+        "k0 = append(k[b n g k], chunk=chunk) -> [b c g k]",
+        reads=B * N * G * K,
+        writes=B * N * G * K,
+        state=B * C * G * K,
+        grows=G * K,
+    ),
+    Witness(
+        "k0 = hold(k[b m g k]) -> [b s g k]",
+        reads=B * M * G * K,
+        writes=B * M * G * K,
+        state=B * S * G * K,
+        misfits=("k0 = hold(k[b m g k]) -> [b m g k]",),
+    ),
+    Witness(
+        "y = scan(x[b n g k], z[b n s], state=('g', 'k', 's'), reads=2) -> [b n g k]",
+        work={"multiply_add": 3 * B * N * G * K * S, "multiply": B * N * G * K * S},
+        reads=B * N * G * K + B * N * S,
+        writes=B * N * G * K,
+        state=B * G * K * S,
+        misfits=(
+            "y = scan(x[b n g k]) -> [b n g k]",
+            "y = scan(x[b n g k], state=f) -> [b n g k]",
+            "y = scan(x[b n g k], state=k, reads=many) -> [b n g k]",
+            "y = scan(x[b n g k], state=k) -> [b n d]",
+        ),
+    ),
+    Witness(
+        "y = conv(x[b n d], Wc[d t], Bc[d]) -> [b n d]",
+        work={"multiply_add": BND * T, "start": BND, "add": BND},
+        reads=BND,
+        weighs=D * T + D,
+        writes=BND,
+        state=B * D * T,
+        layout={"Wc": ("d", "1", "t"), "Bc": ("d",)},
+        misfits=(
+            "y = conv(x[b n d]) -> [b n d]",
+            "y = conv(x[b n d], Wc[d t]) -> [b n f]",
+            "y = conv(x[b n d], Wc[d]) -> [b n d]",
+        ),
+    ),
+)
