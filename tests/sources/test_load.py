@@ -117,6 +117,7 @@ def test_a_path_stands_before_a_preset_and_a_preset_before_the_cache(tmp_path: P
 def test_a_preset_has_one_class() -> None:
     with pytest.raises(assay.SettingError, match="class is 'base'; llama-3-8b is a description"):
         assay.load("llama-3-8b", cls="base")
+    assert assay.load("llama-3-8b", cls="causal") == assay.load("llama-3-8b")
 
 
 @pytest.mark.parametrize("variable", ["HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE", "HF_HOME", "XDG_CACHE_HOME"])
@@ -347,3 +348,10 @@ def test_quantization_and_dtype_are_kept() -> None:
     assert (model.dtype, model.quantization) == ("float16", {"quant_method": "awq", "bits": 4})
     assert assay.load({**GPT2, "dtype": "bfloat16", "torch_dtype": "float32"}).dtype == "bfloat16"
     assert assay.load({**GPT2, "torch_dtype": "auto"}).dtype is None
+
+
+def test_a_dtype_that_nobody_knows_is_refused_where_bytes_are_asked_for() -> None:
+    model = assay.load({**GPT2, "torch_dtype": "float7"})
+    with pytest.raises(assay.SettingError, match="config: dtype is 'float7'; known: fp64, fp32, bf16"):
+        assay.count(model)
+    assert assay.count(model, weights="fp32").setting.weights == "fp32"

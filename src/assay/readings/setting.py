@@ -74,7 +74,7 @@ def setting(
         if value not in known:
             raise SettingError(f"{name} is {value!r}; known: {', '.join(known)}")
     n, p = _tokens_and_past(model, tokens, past, context)
-    kept = dtype(weights or model.dtype or "bf16", "weights")
+    kept = dtype(weights or model.dtype or "bf16", "weights" if weights else f"{model.source or model.name}: dtype")
     return Setting(
         lift(batch, "batch"),
         n,

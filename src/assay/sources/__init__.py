@@ -95,8 +95,8 @@ def _preset(text: str, cls: str | None) -> Model | None:
 
 
 def _no_class(cls: str | None, where: str) -> None:
-    if cls is not None:
-        raise SettingError(f"class is {cls!r}; {where} is a description, which has the one class that it describes")
+    if cls not in (None, "causal"):
+        raise SettingError(f"class is {cls!r}; {where} is a description, which describes a causal language model")
 
 
 def _repository(text: str, allow: Collection[str], cls: str | None) -> Model:
