@@ -72,3 +72,17 @@ class Mlp:
     def ops(self, x: str, y: str) -> list[Op]:
         """`y[b n d]` from `x[b n d]`."""
         return feed_forward("mlp", x, y, "Wg Wu Wd", "f", self.gated, self.activation, self.bias, self.inner)
+
+
+@dataclass(frozen=True)
+class ScaledMlp(Mlp):
+    """A gated layer whose gate and output have a multiplier each (Falcon-H1, Zuo et al. 2025)."""
+
+    scales: tuple[float, ...] = (1.0, 1.0)
+
+    def ops(self, x: str, y: str) -> list[Op]:
+        """`y[b n d]` from `x[b n d]`."""
+        made = super().ops(x, y)
+        gate = ops("mlp", "z = scale(z[b n f]) -> [b n f]", by=self.scales[0])
+        down = ops("mlp", f"{y} = scale({y}[b n d]) -> [b n d]", by=self.scales[1])
+        return made[:1] + gate + made[1:] + down

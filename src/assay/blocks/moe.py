@@ -79,6 +79,7 @@ class Moe:
 
     part = "experts"
     tag = "m"
+    within = "d"  # the axis that experts read and write
 
     def sizes(self) -> dict[str, int | None]:
         """Axis sizes."""
@@ -100,17 +101,17 @@ class Moe:
         def shift(weight: str, letter: str, width: str) -> str:
             return f", {weight}_bias[e {width}]" if letter in self.bias else ""
 
-        made, source = [], f"{x}[b n d]"
+        made, source, d = [], f"{x}[b n {self.within}]", self.within
         if self.weigh == "input":
-            made, source = ops(part, f"m = mul({source}, w[b n a]) -> [b n a d]"), "m[b n a d]"
+            made, source = ops(part, f"m = mul({source}, w[b n a]) -> [b n a {d}]"), f"m[b n a {d}]"
         if self.gated:
-            made += ops(part, f"z = select({source}, Eg[e d f]{shift('Eg', 'g', 'f')}, {index}) -> {axes}")
-        made += ops(part, f"u = select({source}, Eu[e d f]{shift('Eu', 'u', 'f')}, {index}) -> {axes}")
+            made += ops(part, f"z = select({source}, Eg[e {d} f]{shift('Eg', 'g', 'f')}, {index}) -> {axes}")
+        made += ops(part, f"u = select({source}, Eu[e {d} f]{shift('Eu', 'u', 'f')}, {index}) -> {axes}")
         made += activate(part, "z" if self.gated else "", "u", axes, self.activation, **dict(self.constants))
-        made += ops(part, f"u = select(u{axes}, Ed[e f d]{shift('Ed', 'd', 'd')}, {index}) -> [b n a d]")
+        made += ops(part, f"u = select(u{axes}, Ed[e f {d}]{shift('Ed', 'd', d)}, {index}) -> [b n a {d}]")
         if self.weigh == "input":
-            return made + ops(part, f"{y} = sum(u[b n a d]) -> [b n d]")
-        return made + ops(part, f"{y} = combine(u[b n a d], w[b n a]) -> [b n d]")
+            return made + ops(part, f"{y} = sum(u[b n a {d}]) -> [b n {d}]")
+        return made + ops(part, f"{y} = combine(u[b n a {d}], w[b n a]) -> [b n {d}]")
 
     def common(self, x: str, y: str) -> list[Op]:
         """The experts that every token passes."""
@@ -127,3 +128,26 @@ class Moe:
             made += gate
             made += ops("experts", "o = mul(o[b n d], z[b n]) -> [b n d]")
         return made + ops("experts", f"{y} = add({y}[b n d], o[b n d]) -> [b n d]")
+
+
+@dataclass(frozen=True)
+class LatentMoe(Moe):
+    """Routed experts that read and write a narrower latent, between two projections of all of them (Nemotron 3)."""
+
+    latent: int = 1
+    latent_bias: bool = False
+
+    within = "z"
+
+    def sizes(self) -> dict[str, int | None]:
+        """Axis sizes."""
+        return {**super().sizes(), "z": self.latent}
+
+    def routed(self, x: str, y: str) -> list[Op]:
+        """Down to the latent, the experts, and up again."""
+        down, up = (", Blin[z]", ", Blup[d]") if self.latent_bias else ("", "")
+        return [
+            *ops("experts", f"lx = linear({x}[b n d], Wlin[d z]{down}) -> [b n z]"),
+            *super().routed("lx", "ly"),
+            *ops("experts", f"{y} = linear(ly[b n z], Wlup[z d]{up}) -> [b n d]"),
+        ]

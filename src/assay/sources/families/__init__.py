@@ -48,6 +48,7 @@ MODULES = {
     "opt": "opt xglm biogpt",
     "phi": "phi phi3 starcoder2 stablelm persimmon",
     "qwen": "qwen2 qwen3 hunyuan_v1_dense apertus apertus1p5_text",
+    "ssm_hybrid": "jamba bamba granitemoehybrid falcon_h1 nemotron_h",
     "qwen_moe": "qwen2_moe qwen3_moe flint mellum",
 }
 _HOME = {model_type: module for module, types in MODULES.items() for model_type in types.split()}
