@@ -79,7 +79,9 @@ def _role(family: Family, cls: str) -> str | None:
     if family.classes:
         return next((role for role, known in offered(family).items() if known == cls), None)
     found = split(cls)
-    return found[1] if found is not None and same(found[0], _stem(family.cls)) else None
+    if found is None or found[1] not in DECODER_ONLY or not same(found[0], _stem(family.cls)):
+        return None
+    return found[1]
 
 
 def choose(c: Config, family: Family, asked: str | None) -> Choice:
