@@ -354,7 +354,7 @@ def denominator_of_the_logits() -> int:
     s, layers, h, vocab = 256, 4, 128, 1000
     spent = 3 * megatron(s, layers, h, vocab).flops.total
     rest = spent * 6 * h - 72 * 3 * s * layers * h * h * (6 * h + s)  # 6 h times the logits' share
-    return 72 * 3 * s * layers * h * h * vocab * 6 * h // (rest * layers * h)
+    return int(72 * 3 * s * layers * h * h * vocab * 6 * h // (rest * layers * h))
 
 
 @case("F20", 6, "always 6*B*s*h*V")
@@ -469,9 +469,8 @@ def latent_elements() -> int:
 
 @case("K06", ("4.29", "1.072"))
 def latent_cache_of_a_long_context() -> tuple[str, str]:
-    return tuple(
-        f"{cached(deepseek_v3(), 65_536, cache=kind) / GIB:.{digits}f}" for kind, digits in (("fp16", 2), ("int4", 3))
-    )
+    half, quarter = (cached(deepseek_v3(), 65_536, cache=kind) / GIB for kind in ("fp16", "int4"))
+    return f"{half:.2f}", f"{quarter:.3f}"
 
 
 @case("K42", 31_104)

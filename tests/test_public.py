@@ -182,4 +182,4 @@ def test_an_open_axis_is_named() -> None:
         with pytest.raises(
             assay.SettingError, match=r"it takes a model or a block, not a dict; assay\.load makes a model"
         ):
-            read({})
+            read({})  # type: ignore[arg-type]

@@ -52,7 +52,7 @@ def refused(what: Any, match: str) -> None:
     line(caught.value)
 
 
-TEXTS = {
+TEXTS: dict[str, tuple[str | bytes, str]] = {
     "empty": ("", "config.json: empty; a config is one JSON object"),
     "blank": (" \n\t", "config.json: empty"),
     "truncated": (

@@ -79,7 +79,8 @@ def test_inert_values_are_told_apart_by_type() -> None:
     config(x=None).inert("x")
     config(x=False).inert("x", False)
     config(x=0).inert("x", 0)
-    for value in (0, "", [], True):
+    values: tuple[object, ...] = (0, "", [], True)
+    for value in values:
         with pytest.raises(SourceError, match=r"x is .*; it must be false or null for this model_type"):
             config(x=value).inert("x", False)
 

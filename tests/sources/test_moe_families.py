@@ -404,7 +404,7 @@ def test_llama4_library_runs_every_expert() -> None:
     assert their_flops(LLAMA4, n) - counted.total == 2 * (2 * 3 * n * d * f * 3)
 
 
-BAD = (
+BAD: tuple[tuple[str, dict[str, Any], str], ...] = (
     ("mixtral", {"num_experts_per_tok": 9}, "num_experts_per_tok is 9; it must be at most num_local_experts, 8"),
     ("mixtral", {"num_experts": 4, "num_local_experts": 5}, "num_experts is 4 and num_local_experts is 5"),
     ("mixtral", {"num_local_experts": None}, "num_local_experts is null; it must be an integer of at least 1"),
@@ -460,7 +460,7 @@ def test_older_names_of_one_architecture() -> None:
 def test_letters_are_a_pattern() -> None:
     """K-EXAONE's letters: L a window, G none, in turn; the last layer has none."""
     small = {"model_type": "exaone_moe", **SIZES, "num_hidden_layers": 7, "sliding_window_pattern": "LLG"}
-    kinds = {s.name.split(",")[0]: set() for s in read_config(small, "config", "model").segments}
+    kinds: dict[str, set[int]] = {s.name.split(",")[0]: set() for s in read_config(small, "config", "model").segments}
     for segment in read_config(small, "config", "model").segments:
         kinds[segment.name.split(",")[0]] |= set(segment.layers)
     assert kinds["full"] == {2, 5, 6}

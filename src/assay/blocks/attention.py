@@ -194,7 +194,7 @@ class Attention:
 
 @dataclass(frozen=True)
 class CrossAttention(Attention):
-    """Queries of the target, keys and values of the source's memory, made once and kept (Vaswani et al. 2017, 3.2.3)."""
+    """Queries of the target, keys and values of the source's memory, made once (Vaswani et al. 2017, 3.2.3)."""
 
     tag = "c"
     own = "cross."

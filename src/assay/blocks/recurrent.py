@@ -66,7 +66,7 @@ def emit(y: str, axes: str, bias: bool) -> list[Op]:
 
 @dataclass(frozen=True)
 class Mamba2:
-    """State-space duality (Dao & Gu 2024, arXiv:2405.21060): a scalar decay a head, reads and writes shared by groups."""
+    """State-space duality (Dao & Gu 2024, arXiv:2405.21060): a scalar decay a head, reads and writes by groups."""
 
     heads: int
     head_width: int

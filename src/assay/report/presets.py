@@ -28,7 +28,7 @@ def report(listed: Listed, style: Style) -> list[str]:
         ]
         for name, model, counted in listed
     ]
-    head: Sequence[str] = ("preset", "family", "parameters", "active", "layers", "width", "context", "cache/token")
+    head = ["preset", "family", "parameters", "active", "layers", "width", "context", "cache/token"]
     align = "<<>>>>>>"
     if max(map(len, table(rows, align, head, indent="")), default=0) > WIDTH:  # no room for the family
         rows, head, align = [row[:1] + row[2:] for row in rows], head[:1] + head[2:], align[1:]

@@ -132,9 +132,8 @@ class Config:
     def divides(self, key: str, value: int, by: str, parts: int) -> int:
         """value / parts. Raises SourceError naming both keys where that leaves a rest."""
         if value % parts:
-            raise SourceError(
-                f"{self.where}: {self.path(key)} is {int(value)}; it must be a multiple of {self.path(by)}, {int(parts)}"
-            )
+            rule = f"a multiple of {self.path(by)}, {int(parts)}"
+            raise SourceError(f"{self.where}: {self.path(key)} is {int(value)}; it must be {rule}")
         return value // parts
 
     def rename(self, **names: str) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal
+from typing import Any, Literal
 
 from assay.blocks import Body, Branch, Decoder, Latent, Layer, Mlp, Moe, Norm, Router, Step
 from assay.sources.config import Config
@@ -113,7 +113,7 @@ def decoder(
     *,
     after: Norm | None = None,
     branches: float | None = None,
-    **more: float | None,
+    **more: Any,
 ) -> Decoder:
     """Latent attention in every layer, experts in the sparse ones.
 
