@@ -350,6 +350,18 @@ def test_notes_say_what_a_reader_has_to_know(capsys: pytest.CaptureFixture[str],
     assert any("priced as bf16, for no dtype is named" in note for note in document(capsys, "llama-3-8b")["notes"])
 
 
+def test_quantized_weights_are_never_two_bytes_in_silence(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    path = tmp_path / "config.json"
+    path.write_text(json.dumps({**CONFIG, "quantization_config": {"quant_method": "fp8"}}))
+    out = answer(capsys, str(path))
+    weights = next(line for line in out.splitlines() if line.strip().startswith("weights"))
+    assert "modelled" in weights
+    assert "the config quantizes weights in a format that is not read so far: priced as fp16" in out
+    chosen = answer(capsys, str(path), "--weights", "fp8")
+    assert "modelled" not in chosen
+    assert f"{TOTAL:,} B" in chosen
+
+
 def test_latent_attention_with_a_past_prints_the_other_form_beside_it(capsys: pytest.CaptureFixture[str]) -> None:
     words = ("deepseek-v3", "--tokens", "1", "--past", "4095")
     absorbed = document(capsys, *words, "--latent", "absorbed")["flops"]["total"]

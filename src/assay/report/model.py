@@ -40,7 +40,10 @@ def notes(model: Model, counted: Count, chosen: str | None) -> tuple[str, ...]:
     if model.trained is not None and asked.context > model.trained:
         made.append(f"context {asked.context:,} is beyond the {model.trained:,} positions that the config claims")
     if chosen is None and model.quantization is not None:
-        made.append(f"quantized weights are priced as {asked.weights}, not in their own format; --weights sets another")
+        made.append(
+            f"the config quantizes weights in a format that is not read so far: priced as {asked.weights}; "
+            "--weights sets another"
+        )
     elif chosen is None and model.dtype is None:
         made.append(f"weights are priced as {asked.weights}, for no dtype is named; --weights sets another")
     if model.ignored:
@@ -54,10 +57,11 @@ def report(
     generated: Generated | None,
     published: tuple[Formula, ...],
     said: tuple[str, ...],
+    chosen: str | None,
     style: Style,
 ) -> list[str]:
-    """The lines of the report."""
-    lines = [*_title(model, counted, style), "", *_headline(model, counted, style)]
+    """The lines of the report; `chosen` is the weights' dtype where one was asked for."""
+    lines = [*_title(model, counted, style), "", *_headline(model, counted, chosen, style)]
     if generated is not None:
         lines += ["", *_generated(generated, counted, style)]
     lines += ["", *_parts(counted, style), "", *_blocks(counted, style)]
@@ -98,7 +102,7 @@ def _title(model: Model, counted: Count, style: Style) -> list[str]:
     return [*lines, *(style.dim(line) for line in wrap(asked_for(counted), ""))]
 
 
-def _headline(model: Model, counted: Count, style: Style) -> list[str]:
+def _headline(model: Model, counted: Count, chosen: str | None, style: Style) -> list[str]:
     weights, flops, asked = counted.parameters, counted.flops, counted.setting
     rows = [["parameters", short(weights.total), digits(weights.total), "exact", "every tensor once"]]
     if weights.active != weights.total:
@@ -110,7 +114,9 @@ def _headline(model: Model, counted: Count, style: Style) -> list[str]:
         rows.append(["buffers", short(weights.buffers), digits(weights.buffers), "exact", "stored, no parameters"])
     rows += _flops_rows(counted)
     rows += _other_latent(model, counted)
-    rows.append(_byte_row("weights", counted.weight_bytes, f"in {asked.weights}"))
+    guessed = chosen is None and model.quantization is not None
+    priced = f"in {asked.weights}{', see the notes' if guessed else ''}"
+    rows.append(_byte_row("weights", counted.weight_bytes, priced, "modelled" if guessed else "exact"))
     kept = counted.cache
     if kept.bytes:
         rows.append(_byte_row("cache", kept.bytes, f"in {asked.cache}, at context {asked.context:,}"))
@@ -122,8 +128,8 @@ def _headline(model: Model, counted: Count, style: Style) -> list[str]:
     return table(rows, "<>><<", style=style)
 
 
-def _byte_row(name: str, size: Size, says: str) -> list[str]:
-    return [name, decimal_bytes(size), f"{digits(size)} B", "exact", f"{binary_bytes(size)} {says}"]
+def _byte_row(name: str, size: Size, says: str, word: str = "exact") -> list[str]:
+    return [name, decimal_bytes(size), f"{digits(size)} B", word, f"{binary_bytes(size)} {says}"]
 
 
 def _flops_rows(counted: Count) -> list[list[str]]:
