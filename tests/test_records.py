@@ -1,0 +1,100 @@
+"""Records behave as the standard library's frozen dataclasses, and are taken for them."""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import pickle
+from typing import Any, ClassVar
+
+import pytest
+
+from assay.records import dataclass, field, replace
+
+
+@dataclass(frozen=True)
+class Point:
+    """A record with every sort of field."""
+
+    x: int
+    y: int = 2
+    tags: dict[str, int] = field(default_factory=dict, compare=False)
+    size: int = field(init=False, repr=False, compare=False)
+    kind: ClassVar[str] = "point"
+
+    def __post_init__(self) -> None:
+        """Derive a field."""
+        object.__setattr__(self, "size", self.x + self.y)
+
+
+@dataclass(frozen=True)
+class Named(Point):
+    """A record of a record."""
+
+    name: str = "n"
+
+
+@dataclasses.dataclass(frozen=True)
+class Standard:
+    """The same by the standard library."""
+
+    x: int
+    y: int = 2
+    tags: dict[str, int] = dataclasses.field(default_factory=dict, compare=False)
+    size: int = dataclasses.field(init=False, repr=False, compare=False)
+    kind: ClassVar[str] = "point"
+
+    def __post_init__(self) -> None:
+        """Derive a field."""
+        object.__setattr__(self, "size", self.x + self.y)
+
+
+def test_it_is_taken_for_a_standard_dataclass() -> None:
+    assert dataclasses.is_dataclass(Point)
+    ours, theirs = dataclasses.fields(Point), dataclasses.fields(Standard)  # type: ignore[arg-type]
+    assert [(f.name, f.init, f.repr, f.compare, f.type) for f in ours] == [
+        (f.name, f.init, f.repr, f.compare, f.type) for f in theirs
+    ]
+    assert Point.__dataclass_params__.frozen  # type: ignore[attr-defined]
+    point: Any = Point(1)
+    assert dataclasses.asdict(point) == dataclasses.asdict(Standard(1))
+    assert dataclasses.replace(point, x=5) == Point(5)
+
+
+def test_repr_equality_and_hash() -> None:
+    assert repr(Point(1)) == repr(Standard(1)).replace("Standard", "Point")
+    assert Point(1, tags={"a": 1}) == Point(1)
+    assert hash(Point(1)) == hash(Point(1, 2))
+    assert Point(1) != Point(2)
+    assert Point(1) != Standard(1)
+    assert Named(1) != Point(1)
+    assert Named(1, name="m").size == 3
+    assert {Point(1): "found"}[Point(1, 2)] == "found"
+
+
+def test_frozen() -> None:
+    with pytest.raises(dataclasses.FrozenInstanceError, match="cannot assign to field 'x'"):
+        Point(1).x = 3  # type: ignore[misc]
+    with pytest.raises(dataclasses.FrozenInstanceError, match="cannot delete field 'x'"):
+        del Point(1).x
+    with pytest.raises(TypeError, match="records are frozen"):
+        dataclass(frozen=False)
+
+
+def test_defaults_are_not_shared_and_arguments_are_checked() -> None:
+    assert Point(1).tags is not Point(1).tags
+    with pytest.raises(TypeError, match="missing 1 required positional argument: 'x'"):
+        Point()  # type: ignore[call-arg]
+    with pytest.raises(TypeError, match="unexpected keyword argument 'z'"):
+        Point(1, z=1)  # type: ignore[call-arg]
+
+
+def test_replace_copy_pickle_and_match() -> None:
+    named = Named(1, name="m")
+    assert replace(named, y=7) == Named(1, 7, name="m")
+    assert replace(named, y=7).size == 8
+    assert copy.deepcopy(named) == named
+    assert pickle.loads(pickle.dumps(named)) == named  # noqa: S301 (our own bytes)
+    match Point(4):
+        case Point(x, y):
+            assert (x, y) == (4, 2)
