@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
 from assay.blocks.ends import Embedding, Norm
-from assay.blocks.stacks import Decoder, make_block
+from assay.blocks.stacks import Decoder, layer_segment, make_block
 from assay.spec import Op, Segment, ops
 
 
@@ -129,21 +129,70 @@ class Pooler:
 
     def sizes(self) -> dict[str, int | None]:
         """Axis sizes."""
-        return {"d": self.width, "j": self.inner or self.width, "l": self.labels}
+        return {"d": self.width, "p": self.inner or self.width, "l": self.labels}
 
     def ops(self) -> list[Op]:
-        """From `x[b n d]` to `y[b j]`, or `logits[b l]`; with t of the n positions where each is read."""
+        """From `x[b n d]` to `y[b p]`, or `logits[b l]`; with t of the n positions where each is read."""
         made = self.norm.ops("x", "x", "f") if self.norm is not None else []
         kind, b = {"first": ("first", "b"), "mean": ("mean", "b"), "all": ("keep", "b t")}[self.over]
         made += ops("head", f"y = {kind}(x[b n d]) -> [{b} d]")
         if self.dense:
-            shift = ", Bpool[j]" if self.dense_bias else ""
-            made += ops("head", f"y = linear(y[{b} d], Wpool[d j]{shift}) -> [{b} j]")
-            made += ops("head", f"y = {self.activation}(y[{b} j]) -> [{b} j]")
-        j = "j" if self.dense else "d"
+            shift = ", Bpool[p]" if self.dense_bias else ""
+            made += ops("head", f"y = linear(y[{b} d], Wpool[d p]{shift}) -> [{b} p]")
+            made += ops("head", f"y = {self.activation}(y[{b} p]) -> [{b} p]")
+        p = "p" if self.dense else "d"
         if self.after is not None:
-            made += self.after.ops("y", "y", "head", f"{b} {j}", j)
+            made += self.after.ops("y", "y", "head", f"{b} {p}", p)
         if self.labels is not None:
             shift = ", Bscore[l]" if self.bias else ""
-            made += ops("head", f"logits = linear(y[{b} {j}], Wscore[{j} l]{shift}) -> [{b} l]")
+            made += ops("head", f"logits = linear(y[{b} {p}], Wscore[{p} l]{shift}) -> [{b} l]")
         return made
+
+
+@dataclass(frozen=True)
+class Together:
+    """Several ends of one model, each reading the last layer."""
+
+    ends: tuple[MaskedHead | Pooler, ...]
+
+    segment = "head"
+
+    def sizes(self) -> dict[str, int | None]:
+        """Axis sizes of all of them."""
+        return {axis: size for end in self.ends for axis, size in end.sizes().items()}
+
+    def ops(self) -> list[Op]:
+        """From `x[b n d]` to what each returns."""
+        return [op for end in self.ends for op in end.ops()]
+
+
+@dataclass(frozen=True)
+class Shared(Encoder):
+    """Groups of layers, each run several times in a row with the same weights (ALBERT, Lan et al. 2019).
+
+    `layers` are those of one group, which all groups have alike; group i runs `runs[i]` times.
+    """
+
+    runs: tuple[int, ...] = (1,)
+
+    @property
+    def depth(self) -> int:
+        """How many groups are gone through, as the field counts ALBERT's layers."""
+        return sum(self.runs)
+
+    def segments(self, names: Mapping[str, str]) -> tuple[Segment, ...]:
+        """What occurs once, and each layer of the groups that run equally often; `{inner}` is its place in a group."""
+        names = names if self.names is None else self.names
+        first, *rest = replace(self, layers=()).once(names)
+        made = []
+        for times in dict.fromkeys(self.runs):
+            groups = tuple(group for group, runs in enumerate(self.runs) if runs == times)
+            for inner, layer in enumerate(self.layers):
+                own = {weight: path.replace("{inner}", str(inner)) for weight, path in names.items()}
+                found = layer_segment(layer, groups, self.width, own, {}, "layers.{i}.")
+                made.append(replace(found, passes=times))
+        return (first, *made, *rest)
+
+    def once(self, names: Mapping[str, str]) -> tuple[Segment, ...]:
+        """What is not repeated."""
+        return super().segments(names)

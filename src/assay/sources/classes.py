@@ -12,12 +12,19 @@ from assay.blocks import Classifier, Decoder, Final, Head
 from assay.errors import SettingError, SourceError
 from assay.sources.config import Config
 from assay.sources.families import FAMILIES, Family
-from assay.sources.families.common import Class, Names
+from assay.sources.families.common import (, Class, Names, Stack
+    BASE,
+    CAUSAL,
+    MASKED,
+    PRETRAINING,
+    QUESTION,
+    SEQUENCE,
+    TOKEN,
+    Class,
+    Names,
+    labels,
+)
 from assay.sources.shown import name, short
-
-CAUSAL, BASE = "causal", "base"
-SEQUENCE, TOKEN = "sequence-classification", "token-classification"
-MASKED, PRETRAINING, QUESTION = "masked", "pretraining", "question-answering"
 
 SUFFIXES = {  # what the public implementation puts behind a family's name; the longer first
     "ForSequenceClassification": SEQUENCE,
@@ -25,6 +32,9 @@ SUFFIXES = {  # what the public implementation puts behind a family's name; the 
     "ForQuestionAnswering": QUESTION,
     "ForMaskedLM": MASKED,
     "ForPreTraining": PRETRAINING,
+    "ForConditionalGeneration": SEQ2SEQ,
+    "MTModel": SEQ2SEQ,
+    "EncoderModel": ENCODER,
     "ForCausalLM": CAUSAL,
     "WithLMHeadModel": CAUSAL,
     "LMHeadModel": CAUSAL,
@@ -133,24 +143,14 @@ def offered(family: Family) -> dict[str, str]:
     return {role: _stem(family.cls) + ending if ending else family.cls for role, ending in DECODER_ONLY.items()}
 
 
-def labels(c: Config) -> int:
-    """How many labels a classifier has: those of `id2label`, else `num_labels`, else 2."""
-    table = c.table("id2label")
-    if table is not None:
-        if not table:
-            c.fail("id2label", "an object with at least one label")
-        return len(table)
-    return c.size("num_labels", 2)
-
-
-def finish(c: Config, made: Decoder, family: Family, role: str) -> tuple[Decoder, Names]:
+def finish(c: Config, made: Stack, family: Family, role: str) -> tuple[Stack, Names]:
     """The model with the end that its class has, and where its weights are stored. Raises SourceError."""
     names = family.names if made.names is None else made.names
     if family.classes:
         return _listed(c, made, next(one for one in family.classes if one.role == role), names)
     if role == CAUSAL:
         return made, names
-    if not isinstance(made.head, Head):
+    if not isinstance(made, Decoder) or not isinstance(made.head, Head):
         raise SourceError(f"{c.where}: {role} is not described for model_type {family.model_type}, {CAUSAL} alone is")
     final = Final(made.head.width, made.head.narrow, made.head.norm)
     prefix = _prefix(names)
@@ -163,12 +163,13 @@ def finish(c: Config, made: Decoder, family: Family, role: str) -> tuple[Decoder
     return replace(made, head=classifier, names=None), {**names, **stored}
 
 
-def _listed(c: Config, made: Decoder, chosen: Class, names: Names) -> tuple[Decoder, Names]:
+def _listed(c: Config, made: Stack, chosen: Class, names: Names) -> tuple[Stack, Names]:
     """The model with the end of a listed class."""
     together = {**names, **chosen.names}
     if chosen.bare:
         together = _without(_prefix(names), together)
-    return replace(made, head=chosen.end(c, made), names=None), together
+    end = chosen.end(c, made)
+    return end if isinstance(end, Decoder) else made.ending(end), together
 
 
 def _prefix(names: Names) -> str:

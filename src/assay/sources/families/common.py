@@ -4,27 +4,36 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from assay.blocks import Body, Branch, Decoder, Embedding, Head, Layer, Norm, Rope, Step
 from assay.blocks.stacks import Ending
 from assay.errors import SourceError
 from assay.sources.config import DEPTH, Config
 
+if TYPE_CHECKING:
+    from assay.blocks.encoder_decoder import EncoderDecoder
+
 Names = Mapping[str, str]
+Stack: TypeAlias = "Decoder | EncoderDecoder"
+Made = TypeVar("Made", bound="Decoder | EncoderDecoder")
 Kind = TypeVar("Kind", bound=Hashable)
+
+# what a class is for
+CAUSAL, BASE, MASKED, PRETRAINING = "causal", "base", "masked", "pretraining"
+SEQUENCE, TOKEN, QUESTION = "sequence-classification", "token-classification", "question-answering"
 
 
 @dataclass(frozen=True)
 class Class:
     """A class of a family that has no causal language model: what it is for, how its name ends, what it ends in.
 
-    `end` makes what follows the last layer; `names` says where that is stored, beside the family's own names.
+    `end` makes what follows the last layer, or the half that is left of an encoder and a decoder; `names` says where that is stored, beside the family's own names.
     """
 
     role: str
     suffix: str
-    end: Callable[[Config, Decoder], Ending | None]
+    end: Callable[[Config, Any], Ending | Decoder | None]
     names: Names = field(default_factory=dict)
     bare: bool = False  # the layers' names lack their first part
 
@@ -38,7 +47,7 @@ class Family:
     """
 
     model_type: str
-    read: Callable[[Config], Decoder]
+    read: Callable[[Config], Stack]
     names: Names
     cls: str  # of the causal language model
     harmless: frozenset[str] = field(default_factory=frozenset)
@@ -61,10 +70,10 @@ def family(
     harmless: Sequence[str] = (),
     also: Sequence[str] = (),
     classes: Sequence[Class] = (),
-) -> Callable[[Callable[[Config], Decoder]], Callable[[Config], Decoder]]:
+) -> Callable[[Callable[[Config], Made]], Callable[[Config], Made]]:
     """Register a reader under one or more model_types; `harmless` are keys of this family that change no size."""
 
-    def add(read: Callable[[Config], Decoder]) -> Callable[[Config], Decoder]:
+    def add(read: Callable[[Config], Made]) -> Callable[[Config], Made]:
         for model_type in model_types:
             if model_type in FAMILIES:
                 raise SourceError(f"model_type {model_type!r} is registered twice")
@@ -228,6 +237,16 @@ def inner_post_norm(mixer: Body, mlp: Body, norm: Norm, kind: str = "") -> Layer
 def parallel(mixer: Body, mlp: Body, norm: Norm, kind: str = "") -> Layer:
     """x + mixer(norm(x)) + mlp(norm(x)), one norm for both (GPT-J)."""
     return Layer((Step((Branch(mixer), Branch(mlp)), before=norm),), kind)
+
+
+def labels(c: Config) -> int:
+    """How many labels a classifier has: those of `id2label`, else `num_labels`, else 2."""
+    table = c.table("id2label")
+    if table is not None:
+        if not table:
+            c.fail("id2label", "an object with at least one label")
+        return len(table)
+    return c.size("num_labels", 2)
 
 
 def stack(
