@@ -189,9 +189,11 @@ class Model:
 
 
 def _literal(value: object) -> str:
-    return value if isinstance(value, str) and _NAME.fullmatch(value) else repr(value)
+    bare = isinstance(value, str) and _NAME.fullmatch(value) and value not in _CONSTANTS
+    return str(value) if bare else repr(value)
 
 
+_CONSTANTS = ("True", "False", "None")
 _NAME = re.compile(r"[A-Za-z_][\w.]*")
 _AXIS = re.compile(r"[A-Za-z_]\w*")
 _LINE = re.compile(
@@ -230,7 +232,7 @@ def _split(args: str) -> list[str]:
 
 
 def _value(text: str, line: str) -> Any:
-    if _NAME.fullmatch(text) and text not in ("True", "False", "None"):
+    if _NAME.fullmatch(text) and text not in _CONSTANTS:
         return text
     try:
         return ast.literal_eval(text)

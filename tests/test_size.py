@@ -1,0 +1,138 @@
+"""The module that tells int, array and symbol apart."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from assay.errors import SizeError
+from assay.size import (
+    ceil_div,
+    exact_div,
+    floor_div,
+    is_symbol,
+    lift,
+    maximum,
+    minimum,
+    only_at_zero,
+    product,
+    surely_above,
+)
+
+numpy = pytest.importorskip("numpy")
+sympy = pytest.importorskip("sympy")
+
+ints = st.integers(-(10**25), 10**25)
+n = sympy.Symbol("n", positive=True, integer=True)
+
+
+def test_lift_keeps_ints_and_symbols() -> None:
+    assert lift(10**25, "tokens") == 10**25
+    assert lift(n + 1, "tokens") == n + 1
+    assert lift(0, "past", least=0) == 0
+
+
+def test_lift_makes_plain_ints_of_numbers() -> None:
+    for value in (sympy.Integer(7), numpy.int64(7), numpy.array(7), numpy.float64(7.0)):
+        lifted = lift(value, "tokens")
+        assert (type(lifted), lifted) == (int, 7)
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint16", "int64", "float32", "float64"])
+def test_lift_makes_floats_of_arrays(dtype: str) -> None:
+    lifted = lift(numpy.array([[1, 2], [3, 4]], dtype=dtype), "tokens")
+    assert lifted.dtype == numpy.float64
+    assert lifted.tolist() == [[1.0, 2.0], [3.0, 4.0]]
+
+
+@pytest.mark.parametrize(
+    ("value", "says"),
+    [
+        (0, "tokens is 0; it must be an integer of at least 1"),
+        (-3, "tokens is -3"),
+        (True, "tokens is True"),
+        (1.0, "tokens is 1.0"),
+        ("8", "tokens is '8'"),
+        (None, "tokens is None"),
+        (sympy.Rational(1, 2), "tokens is 1/2"),
+        (sympy.Integer(0), "tokens is 0"),
+        (sympy.oo, "tokens is oo"),
+        (numpy.array([1, 0]), "tokens holds 0; every element"),
+        (numpy.array([1.5, 2.0]), "tokens holds 1.5"),
+        (numpy.array([numpy.nan]), "tokens holds nan"),
+        (numpy.array([numpy.inf]), "tokens holds inf"),
+        (numpy.array([True]), "tokens is an array of bool"),
+        (numpy.array(["8"]), "tokens is an array of <U1"),
+        (numpy.array([1 + 0j]), "tokens is an array of complex128"),
+        ([1, 2], r"tokens is \[1, 2\]"),
+    ],
+)
+def test_lift_refuses(value: Any, says: str) -> None:
+    with pytest.raises(SizeError, match=says):
+        lift(value, "tokens")
+
+
+def test_is_symbol() -> None:
+    assert is_symbol(n)
+    assert not is_symbol(sympy.Integer(3))
+    assert not is_symbol(3)
+    assert not is_symbol(numpy.array([1]))
+
+
+@given(a=ints, b=ints)
+def test_minimum_and_maximum_of_ints(a: int, b: int) -> None:
+    assert minimum(a, b) == min(a, b)
+    assert maximum(a, b) == max(a, b)
+
+
+@given(a=ints, b=st.integers(1, 10**25))
+def test_divisions_of_ints(a: int, b: int) -> None:
+    assert floor_div(a, b) == a // b
+    assert ceil_div(a, b) == -((-a) // b)
+    assert ceil_div(a, b) - floor_div(a, b) == (a % b != 0)
+    assert exact_div(a * b, b) == a
+
+
+def test_arrays_element_by_element() -> None:
+    a, b = numpy.array([1.0, 5.0]), numpy.array([3.0, 2.0])
+    assert minimum(a, b).tolist() == [1.0, 2.0]
+    assert maximum(a, 2).tolist() == [2.0, 5.0]
+    assert floor_div(a, 2).tolist() == [0.0, 2.0]
+    assert ceil_div(7, b).tolist() == [3.0, 4.0]
+
+
+def test_symbols_stay_formulas() -> None:
+    assert minimum(n, 5).subs(n, 3) == 3
+    assert maximum(n, 5).subs(n, 3) == 5
+    assert floor_div(n, 2).subs(n, 7) == 3
+    assert ceil_div(n, 2).subs(n, 7) == 4
+    assert exact_div(n * (n + 1), 2).subs(n, 10**25) == 10**25 * (10**25 + 1) // 2
+
+
+def test_exact_div_refuses_a_remainder() -> None:
+    with pytest.raises(SizeError, match="7 does not divide by 2"):
+        exact_div(7, 2)
+
+
+def test_only_at_zero() -> None:
+    assert (only_at_zero(9, 0), only_at_zero(9, 4)) == (9, 0)
+    assert only_at_zero(9, numpy.array([0.0, 4.0])).tolist() == [9, 0]
+    assert only_at_zero(9, sympy.Symbol("p")).subs("p", 0) == 9
+    assert only_at_zero(9, sympy.Symbol("p")).subs("p", 4) == 0
+
+
+def test_product() -> None:
+    assert product([]) == 1
+    assert product([2, n, 3]) == 6 * n
+    assert product([10**20, 10**20]) == 10**40
+
+
+def test_surely_above() -> None:
+    assert surely_above(3, 2)
+    assert not surely_above(2, 2)
+    assert surely_above(numpy.array([1, 3]), 2)
+    assert not surely_above(numpy.array([1, 2]), 2)
+    assert not surely_above(n, 2)  # nobody knows
