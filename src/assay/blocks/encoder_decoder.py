@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import ClassVar, Self
 
 from assay.blocks.encoders import Encoder
-from assay.blocks.stacks import Decoder
-from assay.spec import Segment
+from assay.blocks.ends import Embedding
+from assay.blocks.stacks import Decoder, Ending
+from assay.spec import Op, Segment, ops
 
 
 @dataclass(frozen=True)
@@ -53,6 +54,10 @@ class EncoderDecoder:
         rows = self.encoder.limit
         return None if rows is None else rows * self.source_stride
 
+    def ending(self, head: Ending | None) -> Self:
+        """The same layers with another end of the decoder, the names given from outside."""
+        return replace(self, decoder=replace(self.decoder, head=head), names=None)
+
     def segments(self, names: Mapping[str, str]) -> tuple[Segment, ...]:
         """The encoder's segments over the source's m positions, then the decoder's."""
         names = names if self.names is None else self.names
@@ -71,3 +76,12 @@ def of(names: Mapping[str, str], owner: str) -> dict[str, str]:
     """The names that are an owner's or nobody's."""
     own = {weight.removeprefix(owner): path for weight, path in names.items() if weight.startswith(owner)}
     return {**{w: path for w, path in names.items() if not w.startswith(("encoder.", "decoder."))}, **own}
+
+
+@dataclass(frozen=True)
+class SpareEmbedding(Embedding):
+    """As an embedding, beside a second table of its size that is stored and never looked into."""
+
+    def ops(self) -> list[Op]:
+        """From token ids to `x[b n d]`."""
+        return [*super().ops(), *ops("embedding", "spare = view(Espare[V d]) -> [V d]")]

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import ClassVar, Protocol
+from typing import ClassVar, Protocol, Self
 
 from assay.blocks.ends import Embedding, Norm
 from assay.blocks.latent import Latent
@@ -182,6 +182,10 @@ class Decoder:
     def depth(self) -> int:
         """How many layers."""
         return len(self.layers)
+
+    def ending(self, head: Ending | None) -> Self:
+        """The same layers with another end, its names given from outside."""
+        return replace(self, head=head, names=None)
 
     def segments(self, names: Mapping[str, str]) -> tuple[Segment, ...]:
         """What occurs once, and each distinct layer with its indices."""

@@ -12,16 +12,19 @@ from assay.blocks import Classifier, Decoder, Final, Head
 from assay.errors import SettingError, SourceError
 from assay.sources.config import Config
 from assay.sources.families import FAMILIES, Family
-from assay.sources.families.common import (, Class, Names, Stack
+from assay.sources.families.common import (
     BASE,
     CAUSAL,
+    ENCODER,
     MASKED,
     PRETRAINING,
     QUESTION,
+    SEQ2SEQ,
     SEQUENCE,
     TOKEN,
     Class,
     Names,
+    Stack,
     labels,
 )
 from assay.sources.shown import name, short

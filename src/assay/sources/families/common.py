@@ -22,13 +22,15 @@ Kind = TypeVar("Kind", bound=Hashable)
 # what a class is for
 CAUSAL, BASE, MASKED, PRETRAINING = "causal", "base", "masked", "pretraining"
 SEQUENCE, TOKEN, QUESTION = "sequence-classification", "token-classification", "question-answering"
+SEQ2SEQ, ENCODER = "seq2seq", "encoder"
 
 
 @dataclass(frozen=True)
 class Class:
     """A class of a family that has no causal language model: what it is for, how its name ends, what it ends in.
 
-    `end` makes what follows the last layer, or the half that is left of an encoder and a decoder; `names` says where that is stored, beside the family's own names.
+    `end` makes what follows the last layer, or the half that is left of an encoder and a decoder; `names` says where
+    that is stored, beside the family's own names.
     """
 
     role: str
@@ -239,14 +241,14 @@ def parallel(mixer: Body, mlp: Body, norm: Norm, kind: str = "") -> Layer:
     return Layer((Step((Branch(mixer), Branch(mlp)), before=norm),), kind)
 
 
-def labels(c: Config) -> int:
-    """How many labels a classifier has: those of `id2label`, else `num_labels`, else 2."""
+def labels(c: Config, default: int = 2) -> int:
+    """How many labels a classifier has: those of `id2label`, else `num_labels`, else the config class's number."""
     table = c.table("id2label")
     if table is not None:
         if not table:
             c.fail("id2label", "an object with at least one label")
         return len(table)
-    return c.size("num_labels", 2)
+    return c.size("num_labels", default)
 
 
 def stack(
