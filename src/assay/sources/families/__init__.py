@@ -15,6 +15,7 @@ __all__ = ["FAMILIES", "Family"]
 
 # the model types of each module; a test holds this against what the modules register
 MODULES = {
+    "bert": "bert roberta xlm-roberta camembert data2vec-text",
     "bloom": "bloom falcon mpt",
     "cohere": "cohere cohere2",
     "cohere_moe": "cohere2_moe",
@@ -49,6 +50,7 @@ MODULES = {
     "phi": "phi phi3 starcoder2 stablelm persimmon",
     "qwen": "qwen2 qwen3 hunyuan_v1_dense apertus apertus1p5_text",
     "ssm_hybrid": "jamba bamba granitemoehybrid falcon_h1 nemotron_h",
+    "zamba": "zamba zamba2",
     "qwen_moe": "qwen2_moe qwen3_moe flint mellum",
 }
 _HOME = {model_type: module for module, types in MODULES.items() for model_type in types.split()}
