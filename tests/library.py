@@ -32,9 +32,20 @@ def built(config: dict[str, Any], auto: str = "AutoModelForCausalLM") -> Any:
 
 
 def their_ledger(model: Any) -> Ledger:
-    """Name with the layer collapsed -> (shape, occurrences), shared parameters once."""
+    """Name with the layer collapsed -> (shape, occurrences), shared parameters once.
+
+    A tied table has the name of the embedding, also where the head comes first.
+    """
     ledger: Ledger = {}
-    for name, parameter in model.named_parameters():
+    try:
+        table = model.get_input_embeddings()
+    except NotImplementedError:
+        table = None
+    names = {id(p): name for name, p in reversed(list(model.named_parameters(remove_duplicate=False)))}
+    names |= {
+        id(module.weight): f"{path}.weight" for path, module in model.named_modules() if module is table and path
+    }
+    for name, parameter in ((names[id(p)], p) for p in model.parameters()):
         key = collapse(name)
         shape = tuple(parameter.shape)
         while key in ledger and ledger[key][0] != shape:  # layers of one name and different shapes

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
@@ -69,6 +69,11 @@ class Encoder(Decoder):
         return (first, *rest, *end)
 
 
+def within(made: Sequence[Op]) -> list[Op]:
+    """A norm between a head's own layers, as a part of the head."""
+    return [replace(op, part="head") for op in made]
+
+
 @dataclass(frozen=True)
 class MaskedHead:
     """The head of a masked-language model: a dense layer, an activation, a norm, the vocabulary (Devlin et al. 2018)."""
@@ -101,7 +106,7 @@ class MaskedHead:
             made += ops("head", f"y = linear(y[b t d], Wdense[d j]{shift}) -> [b t j]")
             made += ops("head", f"y = {self.activation}(y[b t j]) -> [b t j]")
         if self.norm is not None:
-            made += self.norm.ops("y", "y", "head", f"b t {j}", j)
+            made += within(self.norm.ops("y", "y", "head", f"b t {j}", j))
         table = f"E[V {j}]" if self.tied else f"Wout[{j} V]"
         made += ops("head", f"logits = linear(y[b t {j}], {table}{', Bout[V]' if self.bias else ''}) -> [b t V]")
         return made + (ops("head", "spare = view(Bspare[V]) -> [V]") if self.spare else [])
@@ -142,7 +147,7 @@ class Pooler:
             made += ops("head", f"y = {self.activation}(y[{b} p]) -> [{b} p]")
         p = "p" if self.dense else "d"
         if self.after is not None:
-            made += self.after.ops("y", "y", "head", f"{b} {p}", p)
+            made += within(self.after.ops("y", "y", "head", f"{b} {p}", p))
         if self.labels is not None:
             shift = ", Bscore[l]" if self.bias else ""
             made += ops("head", f"logits = linear(y[{b} {p}], Wscore[{p} l]{shift}) -> [{b} l]")

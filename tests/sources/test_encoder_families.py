@@ -1,0 +1,96 @@
+"""Encoders against the public implementation: every tensor, the total, FLOPs; heads of every class; what masks let
+through, by brute force.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from library import check_against_library, has_library
+
+needs_library = pytest.mark.skipif(not has_library(), reason="transformers is not installed")
+
+SMALL = {
+    "vocab_size": 96,
+    "hidden_size": 32,
+    "num_hidden_layers": 3,
+    "num_attention_heads": 4,
+    "intermediate_size": 48,
+    "max_position_embeddings": 40,
+}
+
+MASKED, SEQUENCE, TOKEN = "AutoModelForMaskedLM", "AutoModelForSequenceClassification", "AutoModelForTokenClassification"
+QUESTION, PRETRAINING = "AutoModelForQuestionAnswering", "AutoModelForPreTraining"
+CHOICE, NEXT = "AutoModelForMultipleChoice", "AutoModelForNextSentencePrediction"
+
+# the library's own default configs, of the class that is read where none is named
+DEFAULTS = ["bert", "roberta", "xlm-roberta", "camembert", "data2vec-text"]
+
+# one key at a time, another value than the default's
+VARIED: list[dict[str, Any]] = [
+    {"model_type": "bert", **SMALL},
+    {"model_type": "bert", **SMALL, "tie_word_embeddings": False},
+    {"model_type": "bert", **SMALL, "hidden_act": "relu", "layer_norm_eps": 1e-5},
+    {"model_type": "roberta", **SMALL},
+    {"model_type": "roberta", **SMALL, "type_vocab_size": 1, "tie_word_embeddings": False},
+    {"model_type": "xlm-roberta", **SMALL, "type_vocab_size": 1},
+    {"model_type": "camembert", **SMALL},
+    {"model_type": "data2vec-text", **SMALL},
+]
+
+_BERT = {
+    "Model": "AutoModel",
+    "ForSequenceClassification": SEQUENCE,
+    "ForTokenClassification": TOKEN,
+    "ForQuestionAnswering": QUESTION,
+    "ForMultipleChoice": CHOICE,
+    "ForNextSentencePrediction": NEXT,
+    "ForPreTraining": PRETRAINING,
+}
+_ROBERTA = {suffix: auto for suffix, auto in _BERT.items() if suffix not in ("ForNextSentencePrediction", "ForPreTraining")}
+# (model_type, what its classes' names begin with, endings and the factory of each)
+CLASSES: list[tuple[str, str, dict[str, str]]] = [
+    ("bert", "Bert", _BERT),
+    ("roberta", "Roberta", _ROBERTA),
+    ("xlm-roberta", "XLMRoberta", _ROBERTA),
+    ("camembert", "Camembert", _ROBERTA),
+    ("data2vec-text", "Data2VecText", _ROBERTA),
+]
+# keys that a type has beside those of SMALL, or in other words
+OWN: dict[str, dict[str, Any]] = {}
+# classes whose input is not a sequence of tokens a row: their FLOPs are not run
+SHAPED = (CHOICE,)
+
+
+def small(model_type: str, **more: Any) -> dict[str, Any]:
+    """A small config of a type."""
+    return {"model_type": model_type, **OWN.get(model_type, SMALL), **more}
+
+
+def named(config: dict[str, Any]) -> str:
+    """A config's name among the tests: its type and what it varies."""
+    return "-".join([config["model_type"], *(k for k in config if k not in SMALL and k != "model_type")])
+
+
+@needs_library
+@pytest.mark.parametrize("model_type", DEFAULTS)
+def test_defaults_equal_the_library(model_type: str) -> None:
+    check_against_library({"model_type": model_type}, auto=MASKED)
+
+
+@needs_library
+@pytest.mark.parametrize("config", VARIED, ids=named)
+def test_varied_configs_equal_the_library(config: dict[str, Any]) -> None:
+    check_against_library(config, tokens=11, auto=MASKED)
+
+
+@needs_library
+@pytest.mark.parametrize(
+    ("model_type", "cls", "auto"),
+    [(kind, stem + suffix, auto) for kind, stem, endings in CLASSES for suffix, auto in endings.items()],
+)
+def test_classes_equal_the_library(model_type: str, cls: str, auto: str) -> None:
+    labelled = {"id2label": {str(i): f"l{i}" for i in range(3)}} if auto in (SEQUENCE, TOKEN) else {}
+    config = small(model_type, architectures=[cls], **labelled)
+    check_against_library(config, tokens=0 if auto in SHAPED else 11, auto=auto)
