@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import Any
 
 from assay.blocks import (
     Attention,
@@ -399,7 +400,7 @@ def nemotron_experts(c: Config, act: str, bias: bool) -> Moe:
     experts = c.size("n_routed_experts", 8)
     k = chosen(c, "num_experts_per_tok", 2, experts, "n_routed_experts")
     c.skip("n_shared_experts")  # their width is given whole
-    sizes = {
+    sizes: dict[str, Any] = {
         "experts": experts,
         "chosen": k,
         "width": c.size("moe_intermediate_size", 7688),
