@@ -16,6 +16,7 @@ __all__ = ["FAMILIES", "Family"]
 # the model types of each module; a test holds this against what the modules register
 MODULES = {
     "bert": "bert roberta xlm-roberta camembert data2vec-text",
+    "bart": "bart mbart plbart mvp pegasus marian blenderbot blenderbot-small m2m_100",
     "bloom": "bloom falcon mpt",
     "cohere": "cohere cohere2",
     "cohere_moe": "cohere2_moe",
