@@ -8,6 +8,7 @@ Classes are always frozen; equality and hash go by the fields.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from operator import attrgetter
 from typing import Any, TypeVar, dataclass_transform
@@ -15,14 +16,14 @@ from typing import Any, TypeVar, dataclass_transform
 T = TypeVar("T")
 
 
-class _Missing:
+class Missing:
     """No default."""
 
     def __repr__(self) -> str:
         return "MISSING"
 
 
-_MISSING = _Missing()
+MISSING = Missing()
 
 
 class Field:
@@ -40,8 +41,8 @@ class Field:
 
 def field(
     *,
-    default: Any = _MISSING,
-    default_factory: Callable[[], Any] | _Missing = _MISSING,
+    default: Any = MISSING,
+    default_factory: Callable[[], Any] | Missing = MISSING,
     init: bool = True,
     repr: bool = True,
     compare: bool = True,
@@ -68,6 +69,31 @@ def replace(record: T, **changes: Any) -> T:
     return type(record)(**changes)
 
 
+def is_record(cls: object) -> bool:
+    """True for a class made here, or an instance of one."""
+    return hasattr(cls, "__record_fields__")
+
+
+def defaults_of(cls: type) -> dict[str, Any]:
+    """Name -> default of each field of a record, MISSING where there is none."""
+    fields: dict[str, Field] = cls.__record_fields__  # type: ignore[attr-defined]
+    return {name: spec.default for name, spec in fields.items() if spec.init}
+
+
+def _written(cls: type, name: str) -> tuple[type, str]:
+    """The class that declares a field, and its annotation as it is written there."""
+    for base in cls.__mro__:
+        if name in base.__dict__.get("__annotations__", {}):
+            return base, base.__dict__["__annotations__"][name]
+    raise TypeError(f"{cls.__name__} has no field {name}")
+
+
+def annotation_of(cls: type, name: str) -> Any:
+    """What a field of a record is annotated with, evaluated where its class was written."""
+    base, text = _written(cls, name)
+    return eval(text, vars(sys.modules[base.__module__]))  # noqa: S307 (an annotation of our own)
+
+
 def _record(cls: type[T]) -> type[T]:
     fields: dict[str, Field] = {}
     for base in reversed(cls.__mro__[1:]):
@@ -92,10 +118,10 @@ def _record(cls: type[T]) -> type[T]:
 
 def _declared(cls: type, name: str) -> Field:
     """The field of an annotation, its default left on the class as the standard decorator leaves it."""
-    default = cls.__dict__.get(name, _MISSING)
+    default = cls.__dict__.get(name, MISSING)
     if not isinstance(default, Field):
-        return Field(default, _MISSING, True, True, True)
-    if default.default is _MISSING:
+        return Field(default, MISSING, True, True, True)
+    if default.default is MISSING:
         delattr(cls, name)
     else:
         setattr(cls, name, default.default)
@@ -104,18 +130,18 @@ def _declared(cls: type, name: str) -> Field:
 
 def _init(cls: type, fields: dict[str, Field]) -> Any:
     """`__init__`, compiled: it runs for every block of every model."""
-    space: dict[str, Any] = {"_MISSING": _MISSING}
+    space: dict[str, Any] = {"MISSING": MISSING}
     heads, body = ["self"], ["d = self.__dict__"]
     for name, spec in fields.items():
         if not spec.init:
             continue
-        if spec.default is not _MISSING:
+        if spec.default is not MISSING:
             space[f"_{name}"] = spec.default
             heads.append(f"{name}=_{name}")
-        elif spec.default_factory is not _MISSING:
+        elif spec.default_factory is not MISSING:
             space[f"_{name}"] = spec.default_factory
-            heads.append(f"{name}=_MISSING")
-            body.append(f"if {name} is _MISSING: {name} = _{name}()")
+            heads.append(f"{name}=MISSING")
+            body.append(f"if {name} is MISSING: {name} = _{name}()")
         else:
             heads.append(name)
         body.append(f"d['{name}'] = {name}")
@@ -127,7 +153,7 @@ def _init(cls: type, fields: dict[str, Field]) -> Any:
     return made
 
 
-def _eq(self: Any, other: object) -> Any:
+def _eq(self: Any, other: Any) -> Any:
     if other.__class__ is not self.__class__:
         return NotImplemented
     return self is other or self.__record_key__(self) == self.__record_key__(other)
@@ -165,21 +191,14 @@ class _OnDemand:
 
         space: dict[str, Any] = {"__annotations__": {}}
         for name, spec in owner.__record_fields__.items():  # type: ignore[attr-defined]
-            space["__annotations__"][name] = _annotation(owner, name)
+            space["__annotations__"][name] = _written(owner, name)[1]
             given = {"init": spec.init, "repr": spec.repr, "compare": spec.compare}
-            if spec.default is not _MISSING:
+            if spec.default is not MISSING:
                 given["default"] = spec.default
-            if spec.default_factory is not _MISSING:
+            if spec.default_factory is not MISSING:
                 given["default_factory"] = spec.default_factory
             space[name] = dataclasses.field(**given)
-        twin = dataclasses.dataclass(frozen=True, eq=False)(type(owner.__name__, (), space))
+        twin: Any = dataclasses.dataclass(frozen=True, eq=False)(type(owner.__name__, (), space))
         for name in ("__dataclass_fields__", "__dataclass_params__"):
             setattr(owner, name, getattr(twin, name))
         return getattr(owner, self.name)
-
-
-def _annotation(owner: type, name: str) -> Any:
-    for base in owner.__mro__:
-        if name in base.__dict__.get("__annotations__", {}):
-            return base.__dict__["__annotations__"][name]
-    raise TypeError(f"{owner.__name__} has no annotation of {name}")
