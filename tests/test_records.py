@@ -51,12 +51,12 @@ class Standard:
 
 def test_it_is_taken_for_a_standard_dataclass() -> None:
     known: Any = Point  # a checker of types knows it for a dataclass already
+    assert known.__dataclass_params__.frozen
     assert dataclasses.is_dataclass(known)
     ours, theirs = dataclasses.fields(known), dataclasses.fields(Standard)
     assert [(f.name, f.init, f.repr, f.compare, f.type) for f in ours] == [
         (f.name, f.init, f.repr, f.compare, f.type) for f in theirs
     ]
-    assert known.__dataclass_params__.frozen
     point: Any = Point(1)
     assert dataclasses.asdict(point) == dataclasses.asdict(Standard(1))
     assert dataclasses.replace(point, x=5) == Point(5)
