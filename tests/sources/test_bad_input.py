@@ -69,7 +69,9 @@ TEXTS: dict[str, tuple[str | bytes, str]] = {
     "null": ("null", "holds null"),
     "true": ("true", "holds true or false"),
     "NaN": ('{"a": NaN}', "NaN is no JSON; a number must be finite"),
-    "infinity": ('{"a": -Infinity}', "-Infinity is no JSON"),
+    "infinity": ('{"a": -Infinity}', "a is -inf; a number must be finite"),
+    "infinity within": ('{"a": {"b": Infinity}}', r"a\.b is inf; a number must be finite"),
+    "NaN in a list": ('{"a": [NaN]}', "NaN is no JSON"),
     "1e999": ('{"a": 1e999}', "1e999 is beyond any number"),
     "duplicate": ('{"hidden_size": 1, "hidden_size": 2}', "hidden_size stands twice in one object"),
     "duplicate within": ('{"a": {"x\\ny": 1, "x\\ny": 2}}', r"x\\ny stands twice"),
@@ -104,6 +106,12 @@ def test_text(name: str, tmp_path: Path) -> None:
 def test_byte_order_mark_is_read_over(tmp_path: Path) -> None:
     path = written(tmp_path, b"\xef\xbb\xbf" + json.dumps(LLAMA).encode())
     assert assay.load(path).layers == LLAMA["num_hidden_layers"]
+
+
+def test_an_infinite_bound_of_a_list_is_looked_at_where_it_is_read() -> None:
+    assert assay.load({**LLAMA, "time_step_limit": [0.0, float("inf")]}, allow="time_step_limit").layers == 2
+    refused({**LLAMA, "time_step_limit": [0.0, float("inf")]}, r"time_step_limit is \[0\.0, inf\]: not known")
+    refused({**LLAMA, "time_step_limit": [float("nan")]}, "time_step_limit is nan; a number must be finite")
 
 
 def test_a_hundred_megabytes_are_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,10 +6,9 @@ A family without a causal language model lists its classes itself.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-
 from assay.blocks import Classifier, Decoder, Final, Head
 from assay.errors import SettingError, SourceError
+from assay.records import dataclass, replace
 from assay.sources.config import Config
 from assay.sources.families import FAMILIES, Family
 from assay.sources.families.common import (

@@ -33,7 +33,7 @@ def parse(raw: bytes, where: str) -> dict[str, Any]:
         found = json.loads(
             text,
             object_pairs_hook=lambda pairs: _table(pairs, where),
-            parse_constant=lambda word: _refuse(where, word),
+            parse_constant=lambda word: _constant(word, where),
             parse_float=lambda word: _number(word, where),
             parse_int=lambda word: _integer(word, where),
         )
@@ -47,7 +47,7 @@ def parse(raw: bytes, where: str) -> dict[str, Any]:
         raise SourceError(f"{where}: holds {_kind(found)}; {WANTED}")
     if text.count("{") + text.count("[") > DEPTH:
         _check_depth(found, where)
-    return found
+    return plain(found, where) if "Infinity" in text else found
 
 
 def decode(raw: bytes, where: str, wanted: str = WANTED) -> str:
@@ -69,25 +69,26 @@ def decode(raw: bytes, where: str, wanted: str = WANTED) -> str:
 
 
 def plain(data: Mapping[Any, Any], where: str) -> dict[str, Any]:
-    """A dict from Python as JSON would hold it: keys are strings, tuples lists. Raises SourceError for other values."""
+    """A dict from Python as JSON would hold it: keys are strings, tuples lists. Raises SourceError for other values.
+
+    A number is finite; in a list, which may be a range, it may be infinite: published configs have such bounds.
+    """
     return {
         str(key): value if type(value) in _SCALARS else _plain(value, where, str(key), 1) for key, value in data.items()
     }
 
 
 def _plain(value: Any, where: str, path: str, depth: int) -> Any:
-    if value is None or isinstance(value, str | int):
+    if value is None or isinstance(value, str | int) or (isinstance(value, float) and math.isfinite(value)):
         return value
     if isinstance(value, float):
-        if not math.isfinite(value):
-            raise SourceError(f"{where}: {name(path)} is {value}; a number must be finite")
-        return value
+        raise SourceError(f"{where}: {name(path)} is {value}; a number must be finite")
     if depth > DEPTH:
         raise SourceError(_deep(where))
     if isinstance(value, Mapping):
         return {str(key): _plain(held, where, f"{path}.{key}", depth + 1) for key, held in value.items()}
     if isinstance(value, list | tuple | set | frozenset):
-        return [_plain(held, where, path, depth + 1) for held in value]
+        return [held if held in (math.inf, -math.inf) else _plain(held, where, path, depth + 1) for held in value]
     if type(value).__module__ == "torch":  # a dtype, before a config object writes it as a string
         return str(value).removeprefix("torch.")
     raise SourceError(f"{where}: {name(path)} is a {type(value).__name__}; it must be a value that JSON can hold")
@@ -102,8 +103,11 @@ def _table(pairs: list[tuple[str, Any]], where: str) -> dict[str, Any]:
     return made
 
 
-def _refuse(where: str, word: str) -> Any:
-    raise SourceError(f"{where}: {word} is no JSON; a number must be finite")
+def _constant(word: str, where: str) -> float:
+    """Python's JSON has three words more: infinity is looked at where it stands, NaN is never a value."""
+    if word == "NaN":
+        raise SourceError(f"{where}: NaN is no JSON; a number must be finite")
+    return float(word)
 
 
 def _number(word: str, where: str) -> float:
