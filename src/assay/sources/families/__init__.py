@@ -21,8 +21,10 @@ MODULES = {
     "cohere": "cohere cohere2",
     "cohere_moe": "cohere2_moe",
     "dbrx": "dbrx",
+    "delta_hybrid": "qwen3_next qwen3_5_text qwen3_5_moe_text olmo_hybrid kimi_linear bailing_hybrid",
     "diffllama": "diffllama",
     "doge": "doge",
+    "electra": "distilbert electra albert mpnet rembert",
     "ernie_moe": "ernie4_5_moe hy_v3 hunyuan_v1_moe",
     "exaone_moe": "exaone_moe kolibri1",
     "gains": "nanochat jais2 bitnet helium",
@@ -53,6 +55,7 @@ MODULES = {
     "ssm_hybrid": "jamba bamba granitemoehybrid falcon_h1 nemotron_h",
     "zamba": "zamba zamba2",
     "qwen_moe": "qwen2_moe qwen3_moe flint mellum",
+    "t5": "t5 mt5 umt5",
 }
 _HOME = {model_type: module for module, types in MODULES.items() for model_type in types.split()}
 
