@@ -7,11 +7,11 @@ absorbed, the matrices that make them are moved to the queries' and the outputs'
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
 
 from assay.blocks.attention import Rope
 from assay.blocks.ends import Norm
+from assay.records import dataclass, replace
 from assay.spec import Op, ops
 
 
@@ -48,14 +48,17 @@ class Latent:
 
     def absorbed(self) -> Latent:
         """The same weights, run the other way."""
-        return Latent(**{**{k: getattr(self, k) for k in self.__dataclass_fields__}, "form": "absorbed"})
+        return replace(self, form="absorbed")
 
     def ops(self, x: str, y: str) -> list[Op]:
         """`y[b n d]` from `x[b n d]`."""
         attend = self.expand() if self.form == "expanded" else self.absorb()
+        return [*self.queries(x), *self.remember(x), *attend, *self.emit(x, y)]
+
+    def emit(self, x: str, y: str) -> list[Op]:
+        """The output projection."""
         bias = ", Bo[d]" if "o" in self.bias else ""
-        emit = ops("attention", f"{y} = linear(o[b n h v], Wo[h v d]{bias}) -> [b n d]")
-        return [*self.queries(x), *self.remember(x), *attend, *emit]
+        return ops("attention", f"{y} = linear(o[b n h v], Wo[h v d]{bias}) -> [b n d]")
 
     def queries(self, x: str) -> list[Op]:
         """Queries, through their rank where there is one, the last part of each rotated."""
@@ -111,3 +114,18 @@ class Latent:
             *ops(part, "oz = contract(a[b h n c], z[b c z]) -> [b n h z]"),
             *ops("attention", "o = linear(oz[b n h z], Wvb[z h v]) -> [b n h v]"),
         ]
+
+
+@dataclass(frozen=True)
+class GatedLatent(Latent):
+    """The same with a gate of each head's output (Ling 3)."""
+
+    def emit(self, x: str, y: str) -> list[Op]:
+        """The gate and the output projection."""
+        gate = ops(
+            "attention",
+            f"g = linear({x}[b n d], Wgate[d h]) -> [b n h]",
+            "g = sigmoid(g[b n h]) -> [b n h]",
+            "o = mul(o[b n h v], g[b n h]) -> [b n h v]",
+        )
+        return gate + super().emit(x, y)

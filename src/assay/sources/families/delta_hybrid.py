@@ -1,0 +1,319 @@
+"""The gated delta rule among attention: Qwen3-Next, Qwen 3.5, OLMo Hybrid, Kimi Linear, Ling 3."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from assay.blocks import Attention, Body, Branch, Decoder, GatedDelta, KimiDelta, Layer, Mlp, Norm, Router, Step
+from assay.blocks.latent import GatedLatent
+from assay.records import replace
+from assay.sources.config import Config
+from assay.sources.families.common import activation, by_kind, depth, family, heads, pre_norm, rms, rope, stack, under
+from assay.sources.families.dense import LLAMA, POST_NORMS
+from assay.sources.families.experts import LAYER, QK_NORM, label, stepped
+from assay.sources.families.latent import LATENT, dense, latent, routed, sparse_layers
+from assay.sources.families.qwen_moe import QWEN2, qwen_experts
+from assay.sources.families.ssm_hybrid import ATTENTION, SCAN, layer_kinds
+
+# one convolution over queries, keys and values
+CONVOLVED = {
+    **{f"mixer.K{letter}": "conv1d.weight[+(J S) 1 K]" for letter in "qk"},
+    "mixer.Kv": "conv1d.weight[+(J H Q) 1 K]",
+}
+DELTA = {**CONVOLVED, "mixer.Dt": "dt_bias", "mixer.A": "A_log"}
+QWEN_DELTA = {**DELTA, "Gmixer": "norm.weight", "mixer.Wo": "out_proj.weight"}
+# queries and their gate side by side in each head
+GATED = under(LAYER + "self_attn.", {"Wq": "q_proj.weight[(g r +k) d]", "Wz": "q_proj.weight[(g r +v) d]"}) | under(
+    LAYER + "self_attn.", {"Bq": "q_proj.bias[(g r +k)]", "Bz": "q_proj.bias[(g r +v)]"}
+)
+# queries, keys, values and gates of a key head side by side
+QWEN3_NEXT = {
+    **QWEN2,
+    **QK_NORM,
+    **GATED,
+    **under(
+        LAYER + "linear_attn.",
+        {
+            **QWEN_DELTA,
+            **{f"mixer.W{letter}": "in_proj_qkvz.weight[(J +S) d]" for letter in "qk"},
+            **{f"mixer.W{letter}": "in_proj_qkvz.weight[(J +H Q) d]" for letter in "vz"},
+            **{f"mixer.W{letter}": "in_proj_ba.weight[(J +H) d]" for letter in "ba"},
+        },
+    ),
+}
+QWEN3_5 = {
+    **QWEN3_NEXT,
+    **under(
+        LAYER + "linear_attn.",
+        {
+            **{f"mixer.W{letter}": "in_proj_qkv.weight[+(J S) d]" for letter in "qk"},
+            "mixer.Wv": "in_proj_qkv.weight[+(J H Q) d]",
+            **{f"mixer.W{letter}": f"in_proj_{letter}.weight" for letter in "zba"},
+        },
+    ),
+}
+# further prediction modules are left out of the causal model; these stand beside what is read
+_HARMLESS = "mtp_num_hidden_layers mtp_use_dedicated_embeddings mamba_ssm_dtype max_window_layers".split()
+
+
+def interval(c: Config, layers: int, default: int = 4) -> list[str]:
+    """`layer_types`, else full attention in every so many layers."""
+    every = c.size("full_attention_interval", default)
+    return layer_kinds(c, layers, lambda i: SCAN if (i + 1) % every else ATTENTION)
+
+
+def delta(c: Config, norm: Norm) -> GatedDelta:
+    """The gated delta rule in today's words. Raises SourceError for value heads that key heads do not divide."""
+    c.absent(linear_num_key_heads=16, linear_num_value_heads=32, linear_key_head_dim=128, linear_value_head_dim=128)
+    keys, values = c.size("linear_num_key_heads"), c.size("linear_num_value_heads")
+    c.divides("linear_num_value_heads", values, "linear_num_key_heads", keys)
+    return GatedDelta(
+        keys,
+        values,
+        c.size("linear_key_head_dim"),
+        c.size("linear_value_head_dim"),
+        c.size("linear_conv_kernel_dim", 4),
+        norm,
+    )
+
+
+def qwen_attention(c: Config, width: int, norm: Norm, query: int, kv: int) -> Attention:
+    """Grouped heads, each with norms and a gate of its output, a quarter of it turned."""
+    h = heads(c, width, query, kv, 256)
+    c.inert("attn_output_gate", True)
+    return Attention(
+        h.query,
+        h.kv,
+        h.width,
+        bias="qkvoz" if c.flag("attention_bias", False) else "",
+        qk_norm=norm,
+        positions=rope(c, h.width, partial=0.25),
+        gate="element",
+    )
+
+
+def qwen(c: Config, attention: Attention, feed: Callable[[int], Body]) -> Decoder:
+    """Three layers of the delta rule to one of attention, a feed-forward layer in each."""
+    norm = replace(rms(c), unit_offset=True)
+    layers, width = depth(c), c.size("hidden_size")
+    scan = delta(c, rms(c))
+    kinds = interval(c, layers)
+    keys = [(kind, feed(i)) for i, kind in enumerate(kinds)]
+    sorts = len({body for _, body in keys}) > 1
+
+    def layer(key: tuple[str, Body]) -> Layer:
+        words = label(key[0], "" if not sorts else "dense" if isinstance(key[1], Mlp) else "experts")
+        return pre_norm(attention if key[0] == ATTENTION else scan, key[1], norm, words)
+
+    return stack(c, by_kind(keys, layer), width, norm)
+
+
+@family("qwen3_next", cls="Qwen3NextForCausalLM", names=QWEN3_NEXT, harmless=_HARMLESS)
+def qwen3_next(c: Config) -> Decoder:
+    """Qwen Team 2025: many small experts, and a gated shared one."""
+    c.absent(hidden_size=2048, num_hidden_layers=48, vocab_size=151936, max_position_embeddings=32768)
+    width, n = c.size("hidden_size"), depth(c)
+    attention = qwen_attention(c, width, replace(rms(c), unit_offset=True), 16, 2)
+    mlp = Mlp(c.size("intermediate_size", 5632), activation=activation(c))
+    sparse = stepped(c, n, c.size("num_experts", 512, least=0))
+    shared = c.size("shared_expert_intermediate_size", 512)
+    moe = qwen_experts(c, 512, 10, 512, True, Router(), shared=shared, shared_gate=True) if any(sparse) else mlp
+    return qwen(c, attention, lambda i: moe if sparse[i] else mlp)
+
+
+@family("qwen3_5_text", cls="Qwen3_5ForCausalLM", names=QWEN3_5, harmless=(*_HARMLESS, "mlp_only_layers"))
+def qwen3_5(c: Config) -> Decoder:
+    """Qwen Team 2026, dense."""
+    c.absent(hidden_size=4096, num_hidden_layers=32, vocab_size=248320, max_position_embeddings=32768)
+    attention = qwen_attention(c, c.size("hidden_size"), replace(rms(c), unit_offset=True), 16, 4)
+    mlp = Mlp(c.size("intermediate_size", 12288), activation=activation(c))
+    return qwen(c, attention, lambda i: mlp)
+
+
+@family("qwen3_5_moe_text", cls="Qwen3_5MoeForCausalLM", names=QWEN3_5, harmless=(*_HARMLESS, "mlp_only_layers"))
+def qwen3_5_moe(c: Config) -> Decoder:
+    """Qwen Team 2026: experts in every layer."""
+    c.absent(hidden_size=2048, num_hidden_layers=40, vocab_size=248320, max_position_embeddings=32768)
+    attention = qwen_attention(c, c.size("hidden_size"), replace(rms(c), unit_offset=True), 16, 2)
+    c.inert("norm_topk_prob", True)
+    shared = c.size("shared_expert_intermediate_size", 512)
+    moe = qwen_experts(c, 256, 8, 512, True, Router(), shared=shared, shared_gate=True)
+    return qwen(c, attention, lambda i: moe)
+
+
+OLMO_HYBRID = {
+    **LLAMA,
+    **POST_NORMS,
+    "Gm": LAYER + "post_attention_layernorm.weight",
+    **under(
+        LAYER + "linear_attn.",
+        {
+            **DELTA,
+            **{f"mixer.W{ours}": f"{theirs}_proj.weight" for ours, theirs in zip("qkvabzo", "qkvabgo", strict=True)},
+            "Gmixer": "o_norm.weight",
+        },
+    ),
+}
+
+
+@family(
+    "olmo_hybrid",
+    cls="OlmoHybridForCausalLM",
+    names=OLMO_HYBRID,
+    harmless=("linear_a_log_min", "linear_a_log_max", "linear_dt_min", "linear_dt_max", "linear_dt_init_floor"),
+)
+def olmo_hybrid(c: Config) -> Decoder:
+    """OLMo Hybrid (Ai2 2026): OLMo 3's layer for attention, a pre-norm one for the delta rule."""
+    c.absent(hidden_size=3840, vocab_size=100352, max_position_embeddings=65536, intermediate_size=11008)
+    width, layers, norm = c.size("hidden_size"), depth(c, 32), rms(c)
+    h = heads(c, width, 30)
+    turned = any(c.has(key) for key in ("rope_theta", "rope_parameters", "rope_scaling"))
+    attention = Attention(
+        h.query,
+        h.kv,
+        h.width,
+        bias="qkvo" if c.flag("attention_bias", False) else "",
+        qk_norm=norm,
+        qk_norm_over="full",
+        positions=rope(c, h.width) if turned else None,
+    )
+    c.flag("linear_allow_neg_eigval", True)
+    mlp = Mlp(c.size("intermediate_size"), activation=activation(c))
+    kinds = layer_kinds(c, layers, lambda i: ATTENTION if i % 4 == 3 or (layers < 4 and i == layers - 1) else SCAN)
+    for kind in (ATTENTION, SCAN):
+        if kind not in kinds:
+            c.fail("layer_types", f"a list with at least one {kind}")
+    made = {
+        ATTENTION: Layer((Step((Branch(attention, None, norm),)), Step((Branch(mlp, None, norm),))), ATTENTION),
+        SCAN: pre_norm(olmo_delta(c, width, h.query), mlp, norm, SCAN),
+    }
+    return stack(c, tuple(made[kind] for kind in kinds), width, norm)
+
+
+def olmo_delta(c: Config, width: int, query: int) -> GatedDelta:
+    """The delta rule with as many heads as attention and keys of three quarters of a head, unless the file says more."""
+    keys = c.maybe("linear_num_key_heads") or query
+    each = c.maybe("linear_key_head_dim") or 3 * width // (4 * keys)
+    given = {
+        "linear_num_key_heads": int(keys),
+        "linear_num_value_heads": int(c.maybe("linear_num_value_heads") or query),
+        "linear_key_head_dim": int(each),
+        "linear_value_head_dim": int(c.maybe("linear_value_head_dim") or 2 * each),
+    }
+    c.data = {**c.data, **given}
+    return delta(c, Norm(eps=1e-5))
+
+
+KIMI = {
+    **LATENT,
+    **under(
+        LAYER + "self_attn.",
+        {
+            **{f"mixer.K{letter}": "conv1d.weight[+(J S) 1 K]" for letter in "qk"},
+            "mixer.Kv": "conv1d.weight[+(J Q) 1 K]",
+            **{f"mixer.W{letter}": f"{letter}_proj.weight" for letter in "qkvbgo"},
+            "mixer.Wf": "forget_gate.f_proj.weight",
+            "mixer.Wfa": "forget_gate.f_a_proj.weight",
+            "mixer.Wfb": "forget_gate.f_b_proj.weight",
+            "mixer.Wga": "g_a_proj.weight",
+            "mixer.Wgb": "g_b_proj.weight",
+            "mixer.Dt": "forget_gate.dt_bias",
+            "mixer.A": "forget_gate.A_log[1 1 J 1]",
+            "Gmixer": "o_norm.weight",
+        },
+    ),
+}
+_LATENT_HARMLESS = """
+    head_dim qk_head_dim first_k_dense_replace moe_layer_freq short_conv_kernel_size num_key_value_heads rope_interleave moe_router_activation_func
+    num_nextn_predict_layers num_mtp_layers mtp_loss_scaling_factor moe_renormalize use_grouped_topk mla_use_nope
+    rope_theta rope_scaling rope_parameters partial_rotary_factor max_window_layers topk_method scoring_func
+""".split()
+
+
+def kimi_words(c: Config) -> None:
+    """Experts under the names of the first checkpoints."""
+    c.rename(num_experts="num_local_experts", num_experts_per_token="num_experts_per_tok")
+    c.rename(num_expert_group="n_group", num_shared_experts="n_shared_experts")
+
+
+def kimi_table(c: Config, layers: int) -> None:
+    """Keys of `linear_attn_config`, which list layers from one on, under today's names."""
+    if not c.has("linear_attn_config"):
+        return
+    inner = c.child("linear_attn_config")
+    named = {"head_dim": "linear_head_dim", "num_heads": "linear_num_heads"}
+    named["short_conv_kernel_size"] = "linear_conv_kernel_dim"
+    found = {new: int(inner.size(old)) for old, new in named.items() if inner.has(old)}
+    places = {}
+    for key, kind in (("full_attn_layers", ATTENTION), ("kda_layers", SCAN)):
+        listed = inner.sequence(key, lambda v: type(v) is int and 1 <= v <= layers, "numbers of layers, from one on")
+        places |= {i - 1: kind for i in listed or []}
+    if places and not c.has("layer_types"):
+        if len(places) != layers:
+            inner.fail("kda_layers", "the layers that full_attn_layers leaves out, from one on")
+        found["layer_types"] = [places[i] for i in range(layers)]  # type: ignore[assignment]
+    c.data = {**c.data, **found}
+
+
+def delta_latent(c: Config, scan: Body, attention: Body, kinds: list[str], first: int, width: int) -> Decoder:
+    """Delta rule and latent attention, the first layers dense, the others with experts."""
+    norm, sorts = rms(c), sparse_layers(c, len(kinds), first)
+    moe, mlp = routed(c), dense(c)
+
+    def layer(key: tuple[str, str]) -> Layer:
+        mixer = attention if key[0] == ATTENTION else scan
+        return pre_norm(mixer, moe if key[1] == "sparse" else mlp, norm, label(*key))
+
+    return stack(c, by_kind(list(zip(kinds, sorts, strict=True)), layer), width, norm)
+
+
+@family("kimi_linear", cls="KimiLinearForCausalLM", names=KIMI, harmless=_LATENT_HARMLESS)
+def kimi_linear(c: Config) -> Decoder:
+    """Kimi Team 2025, arXiv:2510.26692: three layers of Kimi delta attention to one of latent, which has no positions."""
+    kimi_words(c)
+    c.absent(hidden_size=2304, vocab_size=163840, max_position_embeddings=1048576, num_hidden_layers=27)
+    c.absent(num_attention_heads=32, kv_lora_rank=512, qk_nope_head_dim=128, qk_rope_head_dim=64, v_head_dim=128)
+    c.absent(intermediate_size=9216, num_local_experts=256, num_experts_per_tok=8, moe_intermediate_size=1024)
+    c.absent(n_shared_experts=1, n_group=1, topk_group=1, norm_topk_prob=True, routed_scaling_factor=2.446)
+    c.absent(rms_norm_eps=1e-5)
+    width, layers = c.size("hidden_size"), depth(c)
+    kimi_table(c, layers)
+    each = c.size("linear_head_dim", 128)
+    scan = KimiDelta(
+        c.size("linear_num_heads", 32), each, c.size("linear_conv_kernel_dim", 4), rank=each, norm=rms(c)
+    )
+    kinds = layer_kinds(c, layers, lambda i: ATTENTION if i and i % 4 == 0 else SCAN)
+    return delta_latent(c, scan, replace(latent(c), positions=None), kinds, 1, width)
+
+
+@family(
+    "bailing_hybrid",
+    cls="BailingHybridForCausalLM",
+    names=KIMI
+    | under(LAYER + "self_attn.", {"mixer.A": "forget_gate.A_log", "Wgate": "g_proj.weight"}),
+    harmless=_LATENT_HARMLESS,
+)
+def bailing_hybrid(c: Config) -> Decoder:
+    """Ling 3 (Ant Group 2026): five layers of the delta rule to one of latent attention, its heads behind a gate."""
+    kimi_words(c)
+    c.absent(hidden_size=2560, vocab_size=157184, max_position_embeddings=262144, num_hidden_layers=42)
+    c.absent(num_attention_heads=32, kv_lora_rank=512, qk_nope_head_dim=128, qk_rope_head_dim=64, v_head_dim=128)
+    c.absent(intermediate_size=6144, num_local_experts=512, num_experts_per_tok=8, moe_intermediate_size=768)
+    c.absent(n_shared_experts=1, n_group=8, topk_group=4, norm_topk_prob=True, routed_scaling_factor=2.5)
+    c.absent(rope_theta=6e6)
+    width, layers = c.size("hidden_size"), depth(c)
+    floor = c.number("kda_lower_bound", -5.0) if c.flag("kda_safe_gate", True) else None
+    c.skip("kda_lower_bound")
+    # a saved config has both: there the head_dim is that of latent attention's rotary part
+    scan = KimiDelta(
+        c.maybe("linear_num_heads") or c.size("num_attention_heads"),
+        c.maybe("linear_head_dim") or c.size("head_dim", 128),
+        c.maybe("linear_conv_kernel_dim") or c.size("short_conv_kernel_size", 4),
+        floor=floor,
+        norm=rms(c),
+    )
+    every = c.size("layer_group_size", 6)
+    kinds = layer_kinds(c, layers, lambda i: SCAN if (i + 1) % every else ATTENTION)
+    plain = latent(c)
+    gated = GatedLatent(**{name: getattr(plain, name) for name in plain.__dataclass_fields__})
+    return delta_latent(c, scan, gated, kinds, 2, width)
