@@ -44,6 +44,7 @@ SUFFIXES = {  # what the public implementation puts behind a family's name; the 
     "Model": BASE,
 }
 DECODER_ONLY = {CAUSAL: "", BASE: "Model", SEQUENCE: "ForSequenceClassification", TOKEN: "ForTokenClassification"}
+CLASSIFIERS = ("ctrl",)  # families whose sequence classifier is stored as `classifier`
 ELSEWHERE = ("masked", "seq2seq")  # classes that a decoder-only family lacks
 
 
@@ -142,7 +143,10 @@ def offered(family: Family) -> dict[str, str]:
     """What a family's classes are, and the public implementation's name of each; the default first."""
     if family.classes:
         return {one.role: family.stem + one.suffix for one in family.classes}
-    return {role: _stem(family.cls) + ending if ending else family.cls for role, ending in DECODER_ONLY.items()}
+    stem = _stem(family.cls)
+    if family.model_type.endswith("_text") and not stem.endswith("Text"):
+        stem += "Text"  # the text model of a family with towers: only its causal language model is named without
+    return {role: stem + ending if ending else family.cls for role, ending in DECODER_ONLY.items()}
 
 
 def finish(c: Config, made: Stack, family: Family, role: str) -> tuple[Stack, Names]:
@@ -159,8 +163,9 @@ def finish(c: Config, made: Stack, family: Family, role: str) -> tuple[Stack, Na
     if role == BASE:
         return replace(made, head=final, names=None), _without(prefix, names)
     classifier = Classifier(final, labels(c), bias=role == TOKEN)
-    # the older implementations call a token's classifier so, whose base is no attribute `model`
-    path = "score" if role == SEQUENCE or prefix == "model." else "classifier"
+    # the older implementations call a token's classifier so, whose base is no attribute `model`; one calls both so
+    either = family.model_type in CLASSIFIERS
+    path = "classifier" if either or (role == TOKEN and prefix != "model.") else "score"
     stored = {"Wscore": f"{path}.weight", "Bscore": f"{path}.bias"}
     return replace(made, head=classifier, names=None), {**names, **stored}
 

@@ -88,10 +88,14 @@ def _plain(value: Any, where: str, path: str, depth: int) -> Any:
     if isinstance(value, Mapping):
         return {str(key): _plain(held, where, f"{path}.{key}", depth + 1) for key, held in value.items()}
     if isinstance(value, list | tuple | set | frozenset):
-        return [held if held in (math.inf, -math.inf) else _plain(held, where, path, depth + 1) for held in value]
+        return [held if _is_infinite(held) else _plain(held, where, path, depth + 1) for held in value]
     if type(value).__module__ == "torch":  # a dtype, before a config object writes it as a string
         return str(value).removeprefix("torch.")
     raise SourceError(f"{where}: {name(path)} is a {type(value).__name__}; it must be a value that JSON can hold")
+
+
+def _is_infinite(value: object) -> bool:
+    return isinstance(value, float) and math.isinf(value)
 
 
 def _table(pairs: list[tuple[str, Any]], where: str) -> dict[str, Any]:
