@@ -39,6 +39,7 @@ MODULES = {
     "hrm": "hrm_text",
     "jetmoe": "jetmoe",
     "latent": "deepseek_v3 kimi_k2 deepseek_v2 glm4_moe_lite axk1 sarvam_mla youtu minicpm3",
+    "lfm": "lfm2 lfm2_moe lfm3",
     "llama": "llama iquestcoder exaone internlm3 arcee ernie4_5 seed_oss smollm3",
     "llama4": "llama4_text",
     "mamba": "mamba falcon_mamba mamba2",
