@@ -20,12 +20,24 @@ SMALL = {
     "max_position_embeddings": 40,
 }
 
+DISTIL = {
+    "vocab_size": 96,
+    "dim": 32,
+    "n_layers": 3,
+    "n_heads": 4,
+    "hidden_dim": 48,
+    "max_position_embeddings": 40,
+}
+
 MASKED, SEQUENCE, TOKEN = "AutoModelForMaskedLM", "AutoModelForSequenceClassification", "AutoModelForTokenClassification"
 QUESTION, PRETRAINING = "AutoModelForQuestionAnswering", "AutoModelForPreTraining"
 CHOICE, NEXT = "AutoModelForMultipleChoice", "AutoModelForNextSentencePrediction"
 
 # the library's own default configs, of the class that is read where none is named
-DEFAULTS = ["bert", "roberta", "xlm-roberta", "camembert", "data2vec-text"]
+DEFAULTS = [
+    *("bert", "roberta", "xlm-roberta", "camembert", "data2vec-text", "distilbert", "electra", "albert", "mpnet"),
+    "rembert",
+]
 
 # one key at a time, another value than the default's
 VARIED: list[dict[str, Any]] = [
@@ -37,6 +49,20 @@ VARIED: list[dict[str, Any]] = [
     {"model_type": "xlm-roberta", **SMALL, "type_vocab_size": 1},
     {"model_type": "camembert", **SMALL},
     {"model_type": "data2vec-text", **SMALL},
+    {"model_type": "distilbert", **DISTIL},
+    {"model_type": "distilbert", **DISTIL, "tie_word_embeddings": False, "activation": "relu"},
+    {"model_type": "distilbert", **DISTIL, "sinusoidal_pos_embds": True},
+    {"model_type": "electra", **SMALL, "embedding_size": 16},
+    {"model_type": "electra", **SMALL, "embedding_size": 32, "type_vocab_size": 3},
+    {"model_type": "electra", **SMALL, "embedding_size": 16, "tie_word_embeddings": False},
+    {"model_type": "albert", **SMALL, "embedding_size": 16},
+    {"model_type": "albert", **SMALL, "embedding_size": 32, "inner_group_num": 2},
+    {"model_type": "albert", **SMALL, "embedding_size": 16, "num_hidden_layers": 7, "num_hidden_groups": 3},
+    {"model_type": "albert", **SMALL, "embedding_size": 16, "tie_word_embeddings": False},
+    {"model_type": "mpnet", **SMALL},
+    {"model_type": "mpnet", **SMALL, "relative_attention_num_buckets": 40, "tie_word_embeddings": False},
+    {"model_type": "rembert", **SMALL, "input_embedding_size": 16, "output_embedding_size": 40},
+    {"model_type": "rembert", **SMALL, "input_embedding_size": 32, "output_embedding_size": 32},
 ]
 
 _BERT = {
@@ -56,9 +82,19 @@ CLASSES: list[tuple[str, str, dict[str, str]]] = [
     ("xlm-roberta", "XLMRoberta", _ROBERTA),
     ("camembert", "Camembert", _ROBERTA),
     ("data2vec-text", "Data2VecText", _ROBERTA),
+    ("distilbert", "DistilBert", _ROBERTA),
+    ("electra", "Electra", {k: v for k, v in _BERT.items() if v not in (CHOICE, NEXT)}),
+    ("albert", "Albert", {k: v for k, v in _BERT.items() if v != NEXT}),
+    ("mpnet", "MPNet", _ROBERTA),
+    ("rembert", "RemBert", _ROBERTA),
 ]
 # keys that a type has beside those of SMALL, or in other words
-OWN: dict[str, dict[str, Any]] = {}
+OWN: dict[str, dict[str, Any]] = {
+    "distilbert": DISTIL,
+    "electra": {**SMALL, "embedding_size": 16},
+    "albert": {**SMALL, "embedding_size": 16},
+    "rembert": {**SMALL, "input_embedding_size": 16},
+}
 # classes whose input is not a sequence of tokens a row: their FLOPs are not run
 SHAPED = (CHOICE,)
 
