@@ -13,11 +13,11 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any
 
 from assay.errors import NotationError
+from assay.records import dataclass, field, replace
 from assay.size import Size
 
 Axes = tuple[str, ...]
@@ -45,7 +45,7 @@ AXES = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Tensor:
     """An operand: a name and its axes. Weights and activations differ by the first letter alone."""
 
@@ -61,7 +61,7 @@ class Tensor:
         return f"{self.name}[{' '.join(self.axes)}]"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Op:
     """One line of the notation: `name = kind(inputs, attrs) -> [axes]`, and the part it belongs to."""
 
@@ -91,7 +91,7 @@ class Op:
         return f"{self.name} = {self.kind}({', '.join(operands)}) -> [{' '.join(self.axes)}]"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Weight:
     """A stored tensor behind a weight of the notation.
 
@@ -107,7 +107,7 @@ class Weight:
     buffer: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Block:
     """Ops in order, the sizes of their axes, and where their weights are stored.
 
@@ -139,7 +139,7 @@ class Block:
         return "\n".join(lines)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Segment:
     """A block and the layers that it stands for: `layers` are their indices, () for what occurs once.
 
@@ -165,7 +165,7 @@ class Segment:
         return self.copies * self.passes
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Model:
     """A model: its segments in order and what a report says of it."""
 

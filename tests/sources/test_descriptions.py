@@ -13,9 +13,10 @@ from documents import ROOT, examples
 from assay.errors import SourceError
 from assay.readings.count import count
 from assay.readings.tensors import tensors
+from assay.records import annotation_of, defaults_of
 from assay.sources.describable import BLOCKS
 from assay.sources.descriptions import IN_LAYER, KEYS, read_description
-from assay.sources.fields import READERS, fields_of
+from assay.sources.fields import READERS
 from assay.sources.huggingface import read_config
 from assay.spec import Model
 
@@ -620,7 +621,8 @@ def test_what_a_report_says_of_a_model() -> None:
 @pytest.mark.parametrize("name", BLOCKS)
 def test_every_field_of_a_block_can_be_described(name: str) -> None:
     """A field of a type that no rule reads would surface here, not with a user."""
-    for field, (hint, _) in fields_of(BLOCKS[name].block).items():
+    for field in defaults_of(BLOCKS[name].block):
+        hint = annotation_of(BLOCKS[name].block, field)
         if field in BLOCKS[name].hidden:
             continue
         options = get_args(hint) if get_origin(hint) in (Union, types.UnionType) else (hint,)

@@ -4,10 +4,10 @@ g key/value heads serve r query heads each (Vaswani et al. 2017; Shazeer 2019; A
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from assay.blocks.ends import Norm
+from assay.records import dataclass, replace
 from assay.size import Size
 from assay.spec import Axes, Block, Op, Tensor, ops
 

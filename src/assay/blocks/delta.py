@@ -7,10 +7,9 @@ rank of a gate.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from assay.blocks.ends import Norm
 from assay.blocks.recurrent import convolve, emit, gate, project, step
+from assay.records import dataclass
 from assay.spec import Op, ops
 
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from assay.blocks.attention import Rope
 from assay.blocks.ends import Norm
+from assay.records import dataclass
 from assay.spec import Op, ops
 
 MAPS, VALUES = "b side y r n c", "b c y v"

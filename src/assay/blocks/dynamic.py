@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from assay.blocks.attention import Attention
 from assay.blocks.mlp import activate, feed_forward
+from assay.records import dataclass
 from assay.spec import Op, ops
 
 

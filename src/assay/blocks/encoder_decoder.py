@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from typing import ClassVar, Self
 
 from assay.blocks.encoders import Encoder
 from assay.blocks.ends import Embedding
 from assay.blocks.stacks import Decoder, Ending
+from assay.records import dataclass, replace
 from assay.spec import Op, Segment, ops
 
 

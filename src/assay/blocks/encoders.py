@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
 from assay.blocks.ends import Embedding, Norm
 from assay.blocks.stacks import Decoder, layer_segment, make_block
+from assay.records import dataclass, replace
 from assay.spec import Op, Segment, ops
 
 

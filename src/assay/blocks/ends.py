@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
 
+from assay.records import dataclass
 from assay.spec import Op, ops
 
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from assay.blocks.attention import Rope
 from assay.blocks.moe import Router
+from assay.records import dataclass
 from assay.spec import Op, ops
 
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
 
 from assay.blocks.ends import Norm
 from assay.blocks.stacks import Decoder, Layer, layer_segments, make_block
+from assay.records import dataclass, field, replace
 from assay.spec import Op, Segment, ops
 
 
@@ -21,7 +21,7 @@ class Hierarchy(Decoder):
     slow: int = 1
     fast: int = 1
     norm: Norm = Norm()
-    states: Mapping[str, Mapping[str, str]] = field(default_factory=dict, hash=False)
+    states: Mapping[str, Mapping[str, str]] = field(default_factory=dict, compare=False)
 
     def segments(self, names: Mapping[str, str]) -> tuple[Segment, ...]:
         """The embedding, the first sum, the two stacks, what joins them, the head."""

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from assay.blocks.ends import Norm
+from assay.records import dataclass
 from assay.spec import Op, ops
 
 FUSED = ("swiglu_clamp",)  # activations that take the gate and the other half at once

@@ -4,10 +4,10 @@ beside shared experts that every token passes (Dai et al. 2024).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
 
 from assay.blocks.mlp import activate, feed_forward
+from assay.records import dataclass
 from assay.spec import Op, ops
 
 

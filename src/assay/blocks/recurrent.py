@@ -6,9 +6,8 @@ I channels, N parallel heads of channels, R the rank of the time step, K the col
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from assay.blocks.ends import Norm
+from assay.records import dataclass
 from assay.spec import Op, ops
 
 

@@ -6,12 +6,11 @@ reads, not to the stream. Low-rank additions of rank A are all that its uses hav
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-
 from assay.blocks.attention import Attention
 from assay.blocks.ends import Embedding, Norm
 from assay.blocks.mlp import activate
 from assay.blocks.stacks import Body
+from assay.records import dataclass, replace
 from assay.spec import Op, ops
 
 

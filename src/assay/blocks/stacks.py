@@ -7,13 +7,13 @@ stream. Pre-norm, post-norm, sandwich and parallel arrangements are other lists 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import ClassVar, Protocol, Self
 
 from assay.blocks.ends import Embedding, Norm
 from assay.blocks.latent import Latent
 from assay.errors import SizeError
+from assay.records import dataclass, replace
 from assay.size import Size
 from assay.spec import Block, Op, Segment, Weight, ops
 

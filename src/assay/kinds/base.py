@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from typing import Literal
 
 from assay.errors import KindError, NotationError, SizeError
+from assay.records import dataclass
 from assay.size import Size
 from assay.spec import AXES, Axes, Op, Tensor
 
@@ -64,7 +64,7 @@ class Extent:
         return self
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Keys:
     """What is known of an axis of keys: the axis of its queries, and pairs counted in two ways.
 
@@ -166,7 +166,7 @@ def nothing(op: Op, extent: Extent) -> Size:
     return 0
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Kind:
     """What an op of this kind means, a column a reading.
 

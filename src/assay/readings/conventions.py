@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from assay.errors import SettingError
 from assay.kinds import Work
+from assay.records import dataclass
 from assay.size import Size
 
 

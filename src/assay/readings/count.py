@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
 from assay.errors import SettingError, SizeError
@@ -12,6 +11,7 @@ from assay.readings.conventions import Convention
 from assay.readings.conventions import convention as convention_of
 from assay.readings.dtypes import bytes_of
 from assay.readings.setting import Setting, setting
+from assay.records import dataclass, field
 from assay.size import Size, exact_div, lift
 from assay.spec import Block, Model, Op, Segment, Weight
 
@@ -23,7 +23,7 @@ def add_parts(a: Parts, b: Parts) -> dict[str, Size]:
     return {part: a.get(part, 0) + b.get(part, 0) for part in dict.fromkeys([*a, *b])}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Parameters:
     """Unique parameters. `active` leaves out the routed experts that a token does not pass.
 
@@ -66,7 +66,7 @@ class Parameters:
         )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Flops:
     """FLOPs of a pass under a convention; `visible_total` counts only pairs that the mask lets through."""
 
@@ -93,7 +93,7 @@ class Flops:
         )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Cache:
     """Bytes that a step at this context reads of earlier passes: `fixed_bytes` of them whatever the context.
 
@@ -116,7 +116,7 @@ class Cache:
         return Cache(n * self.bytes, n * self.marginal_bytes_per_token, n * self.fixed_bytes)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Row:
     """What one distinct block adds, all its layers together."""
 
@@ -127,7 +127,7 @@ class Row:
     cache: Cache
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Count:
     """The figures of a model or block; counts add."""
 

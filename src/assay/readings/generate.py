@@ -8,7 +8,6 @@ exactly: f(a) + … + f(a + m - 1) = sum over k of C(m, k + 1) times the k-th di
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
 from itertools import pairwise
 from math import lcm
 
@@ -18,13 +17,14 @@ from assay.readings.conventions import Convention
 from assay.readings.conventions import convention as convention_of
 from assay.readings.count import Cache, Flops, bind, cache, flops, placed
 from assay.readings.setting import Setting, setting
+from assay.records import dataclass, replace
 from assay.size import Size, ceil_div, is_integer, lift, surely_above
 from assay.spec import Block, Model, Segment
 
 DEGREE = 2  # of a pass's cost in its length
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Generated:
     """FLOPs of `new` tokens behind a prompt, with a cache and without, and the cache at the end.
 

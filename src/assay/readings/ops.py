@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from assay.kinds import Extent, Visible, kind_of
 from assay.readings.conventions import Convention
@@ -11,11 +10,12 @@ from assay.readings.conventions import convention as convention_of
 from assay.readings.count import bind, identity, placed
 from assay.readings.dtypes import bytes_of
 from assay.readings.setting import Setting
+from assay.records import dataclass
 from assay.size import Size, minimum
 from assay.spec import Block, Model, Op, Segment
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Operand:
     """A tensor of an op: its axes and their sizes."""
 
@@ -25,7 +25,7 @@ class Operand:
     weight: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class OpRow:
     """One run of an op in one layer.
 
@@ -56,7 +56,7 @@ class OpRow:
         return self.flops / self.moved if self.moved else None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Listing:
     """The ops of one distinct block: how often it runs, its layers, and the sizes of its axes.
 

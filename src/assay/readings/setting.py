@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from assay.errors import SettingError
 from assay.readings.conventions import convention as convention_of
 from assay.readings.dtypes import dtype
+from assay.records import dataclass
 from assay.size import Size, ceil_div, is_integer, lift, only_at_zero, surely_above
 from assay.spec import Model
 
 DEFAULT_TOKENS = 2048
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Setting:
     """What a model is asked to do. Sizes may be ints, arrays or symbols."""
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
 from assay.errors import NotationError
 from assay.kinds import Extent, kind_of
 from assay.readings.count import as_model, bind
+from assay.records import dataclass
 from assay.size import Size, product
 from assay.spec import Block, Model, Op, Segment, Tensor
 
@@ -18,7 +18,7 @@ _EACH = re.compile(r"\{(?!i\})([^{}]+)\}")  # axes in a path: one tensor for eac
 _DIMENSION = re.compile(r"\+?\([^()]*\)|\+?\S+")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Entry:
     """A stored tensor: `path` with `{i}` for the layer and `{g r}` for each index of these axes, its shape,
     which weights of the notation lie in it,

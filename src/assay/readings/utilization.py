@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from assay.readings.count import Count, count
+from assay.records import dataclass
 from assay.size import Size, lift, rate
 from assay.spec import Block, Model
 
 TRAINING = 3  # a training step's FLOPs over its forward pass's: backward computes two products for each of forward's
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Utilization:
     """Model FLOPs utilization (Chowdhery et al. 2022): the model's own work over what the machine could do.
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from assay.blocks.attention import alone
@@ -11,6 +10,7 @@ from assay.errors import SettingError
 from assay.readings.count import as_model
 from assay.readings.ops import OpRow, list_ops
 from assay.readings.setting import setting
+from assay.records import dataclass
 from assay.report.formula import symbol, written
 from assay.report.table import WIDTH, Style, table
 from assay.report.units import digits
@@ -28,7 +28,7 @@ SAYS = {
 Sizes = Mapping[str, int | str]  # a letter stands for a symbol
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Costed:
     """FLOPs of each op under each convention, in sizes that are integers or symbols."""
 
@@ -52,7 +52,7 @@ def cost(sizes: Mapping[str, Size]) -> Costed:
     return Costed(rows, flops)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Alone:
     """The cost asked for, and in symbols: with widths of their own, and with one width d. None without SymPy."""
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from assay.readings.conventions import CONVENTIONS
 from assay.readings.count import Count, Row, count_setting
 from assay.readings.published import Formula, active
+from assay.records import replace
 from assay.report.contract import ordered
 from assay.report.table import INDENT, WIDTH, Style, table, wrap
 from assay.report.units import (

@@ -6,13 +6,13 @@ A block becomes describable by one line in `BLOCKS`.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
 from assay.blocks import Attention, GatedDelta, Latent, Mamba, Mamba2, Mlp, Moe, Norm, Rope, ShortConv
 from assay.blocks.mlp import FUSED
 from assay.errors import SourceError
-from assay.sources.fields import Section, build, fields_of
+from assay.records import dataclass, defaults_of, field
+from assay.sources.fields import Section, build
 
 NORMS = {"rmsnorm": Norm(), "layernorm": Norm("layernorm", "gain+bias")}
 
@@ -138,7 +138,7 @@ BLOCKS: dict[str, Described] = {
 
 def read_block(c: Section, described: Described, around: Around) -> Any:
     """A block from its table. Raises SourceError."""
-    c.known(name for name in fields_of(described.block) if name not in described.hidden)
+    c.known(name for name in defaults_of(described.block) if name not in described.hidden)
     for key, other in described.needs.items():
         if _said(c, key) and not _said(c, other):
             raise SourceError(f"{c.where}: {c.path(key)} says nothing where {c.path(other)} is not set")

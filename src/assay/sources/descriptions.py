@@ -18,14 +18,14 @@ fields of the dataclass `Attention`.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from assay.blocks import Branch, Decoder, Embedding, Head, Layer, Norm, Rope, Step
 from assay.errors import SourceError
+from assay.records import dataclass, defaults_of
 from assay.sources.config import DEPTH
 from assay.sources.describable import BLOCKS, NORMS, Around, read_block
-from assay.sources.fields import Section, build, fields_of
+from assay.sources.fields import Section, build
 from assay.spec import Model
 
 ROPE = Rope(theta=10000.0)
@@ -164,7 +164,7 @@ def _positions(c: Section) -> Rope | str | None:
 def _embedding(c: Section, vocab: int, width: int, norm: Norm) -> Embedding:
     learned = _positions(c) == "learned"
     table = c.child("embedding")
-    table.known(name for name in fields_of(Embedding) if name not in ("vocab", "width"))
+    table.known(name for name in defaults_of(Embedding) if name not in ("vocab", "width"))
     rows = None
     if learned and not table.has("positions"):
         rows = c.size("context")
@@ -177,7 +177,7 @@ def _head(c: Section, embedding: Embedding, norm: Norm) -> Head:
     """Tied to a narrow embedding, it is as narrow; after post-norm layers no further norm follows."""
     tied = c.flag("tied", False)
     table = c.child("head")
-    table.known(name for name in fields_of(Head) if name not in ("vocab", "width", "tied"))
+    table.known(name for name in defaults_of(Head) if name not in ("vocab", "width", "tied"))
     narrow = embedding.narrow if tied else None
     base = Head(
         embedding.vocab, embedding.width, tied, narrow=narrow, norm=None if c.data.get("residual") == "post" else norm

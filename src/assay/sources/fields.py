@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 import types
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import MISSING, fields, is_dataclass
-from typing import Any, Literal, NoReturn, Union, get_args, get_origin, get_type_hints
+from typing import Any, Literal, NoReturn, Union, get_args, get_origin
 
 from assay.errors import SourceError
+from assay.records import MISSING, annotation_of, defaults_of, is_record
 from assay.sources.config import Config
 
 Words = Mapping[type[Any], Mapping[str, Any]]
@@ -72,7 +72,7 @@ class Section(Config):
         if not isinstance(value, dict):
             return value if key not in self.data else words[self._word(key, words)]
         table = self.child(key)
-        table.known(fields_of(cls))
+        table.known(defaults_of(cls))
         base = words.get(value["kind"], default) if isinstance(value.get("kind"), str) else default
         return build(cls, table, {}, base, words={cls: words}, **how)
 
@@ -103,17 +103,6 @@ def _lay(below: dict[str, Any], above: Mapping[str, Any], path: str, prefix: str
             origins[path + key] = prefix
 
 
-_FIELDS: dict[type[Any], dict[str, tuple[Any, Any]]] = {}
-
-
-def fields_of(cls: type[Any]) -> dict[str, tuple[Any, Any]]:
-    """(annotation, default) of each field of a dataclass."""
-    if cls not in _FIELDS:
-        hints = get_type_hints(cls)
-        _FIELDS[cls] = {field.name: (hints[field.name], field.default) for field in fields(cls)}
-    return _FIELDS[cls]
-
-
 def build(
     cls: type[Any],
     c: Section,
@@ -130,14 +119,14 @@ def build(
     """
     made = dict(given)
     reader = Reader(c, words, norm, letters)
-    for name, (hint, default) in fields_of(cls).items():
+    for name, default in defaults_of(cls).items():
         if name in given or name in skip:
             continue
         if base is not None:
             default = getattr(base, name)
         elif norm is not None and isinstance(default, type(norm)):
             default = norm  # a block that norms something within does it as its layer does
-        made[name] = reader.read(name, hint, default)
+        made[name] = reader.read(name, default, cls)
     return cls(**made)
 
 
@@ -150,15 +139,16 @@ class Reader:
         self.norm = norm
         self.letters = letters
 
-    def read(self, key: str, hint: Any, default: Any) -> Any:
-        """The value of a key. Raises SourceError."""
-        options = get_args(hint) if get_origin(hint) in (Union, types.UnionType) else (hint,)
+    def read(self, key: str, default: Any, cls: type[Any]) -> Any:
+        """The value of a key of `cls`. Raises SourceError."""
         if key not in self.c.data and default is not MISSING:
             self.c.used.add(key)
             return default
+        hint = annotation_of(cls, key)
+        options = get_args(hint) if get_origin(hint) in (Union, types.UnionType) else (hint,)
         if type(None) in options and self.c.data.get(key) == "none":
             return None
-        nested = [option for option in options if is_dataclass(option)]
+        nested = [option for option in options if is_record(option)]
         if nested:
             return self.nested(key, nested[0], default)
         return self.plain(key, options[0])

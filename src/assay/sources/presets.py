@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 from typing import Any
 
 from assay.errors import UnknownModel
+from assay.records import dataclass
 from assay.sources.descriptions import parse, read_table
 from assay.spec import Model
 
@@ -42,7 +42,7 @@ def read_preset(name: str) -> Model:
     return read_table(table(name), f"{name}.toml", name)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Summary:
     """The main sizes of a preset as its file has them: what a list of models shows without building any."""
 

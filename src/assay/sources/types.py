@@ -6,9 +6,9 @@ Read only once a `model_type` is not found among the families.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
+from assay.records import dataclass, field
 from assay.sources.shown import short
 
 

@@ -5,13 +5,13 @@ Families differ in where their norms stand, in their positions, and in a bias of
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
 
 from assay.blocks import Attention, Branch, CrossAttention, Decoder, Embedding, Final, Head, Layer, Mlp, Norm, Step
 from assay.blocks.encoder_decoder import EncoderDecoder, SpareEmbedding
 from assay.blocks.encoders import Encoder, Pooler
 from assay.blocks.stacks import Body
+from assay.records import dataclass
 from assay.sources.config import Config
 from assay.sources.families.common import (
     BASE,

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from assay.blocks import Body, Branch, Decoder, Embedding, Head, Layer, Norm, Rope, Step
 from assay.blocks.stacks import Ending
 from assay.errors import SourceError
+from assay.records import dataclass, field
 from assay.sources.config import DEPTH, Config
 
 if TYPE_CHECKING:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from assay.blocks import Attention, Decoder, Layer, Mlp, Norm
+from assay.records import dataclass
 from assay.sources.config import Config
 from assay.sources.families.common import (
     Heads,

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 from assay.blocks import Decoder, Norm
+from assay.records import replace
 from assay.sources.config import Config
 from assay.sources.families.common import (
     ACTIVATIONS,

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 from assay.blocks import Decoder, Layer
+from assay.records import replace
 from assay.sources.config import Config
 from assay.sources.families.common import family, pre_norm, rope, sandwich, under
 from assay.sources.families.dense import LLAMA, SLIDING, Defaults, biased, dense, every, layer_types, window_of

@@ -6,9 +6,9 @@ Their config classes are not at hand, so no main size has a default here: a conf
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 
 from assay.blocks import Attention, Decoder, Embedding, Head, Mlp, Norm, Rope
+from assay.records import replace
 from assay.sources.config import Config
 from assay.sources.families.common import activation, depth, family, heads, pre_norm, rms, rope, stack, under
 from assay.sources.families.gains import biased

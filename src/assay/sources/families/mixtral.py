@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from assay.blocks import Attention, Decoder, Layer, Moe, Norm, Router
+from assay.records import replace
 from assay.sources.config import Config
 from assay.sources.families.common import (
     activation,

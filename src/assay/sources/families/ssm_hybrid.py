@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import Any
 
 from assay.blocks import (
@@ -24,6 +23,7 @@ from assay.blocks import (
 from assay.blocks.mlp import ScaledMlp
 from assay.blocks.moe import LatentMoe
 from assay.blocks.stacks import Scaled
+from assay.records import replace
 from assay.sources.config import Config
 from assay.sources.families.common import (
     activation,

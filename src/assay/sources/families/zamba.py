@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 
 from assay.blocks import Body, Branch, Decoder, Head, Layer, Mamba, Mamba2, Norm, Step
 from assay.blocks.shared import KeptEmbedding, SharedAttention, SharedBlock, SharedMlp
+from assay.records import replace
 from assay.sources.config import Config
-from assay.sources.families.common import activation, by_kind, depth, family, heads, rms, rope, under
+from assay.sources.families.common import activation, by_kind, depth, family, rms, rope, under
 from assay.sources.families.experts import LAYER
 from assay.sources.families.mamba import HARMLESS, MAMBA, MAMBA2, rank
 from assay.sources.families.ssm_hybrid import layer_kinds
