@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from drawn import GPT3_175B, LLAMA3_8B, LLAMA3_70B, draw, read
 
+import assay
 from assay.readings.count import Count, count
 from assay.spec import Model
 
@@ -277,6 +278,24 @@ def test_sparse_model_of_400b_with_20b_active() -> None:
     assert counted.weight_bytes == 2 * p.total == pytest.approx(800e9, rel=0.03)
 
 
+def test_deepseek_v3() -> None:
+    """671B, and 37B active: without the input table; with both vocabulary matrices it is 37.55.
+
+    Its experts are thin: against the dense layers' MLP parameters grow 28.56 times and FLOPs once.
+    """
+    counted = count(read({"model_type": "deepseek_v3"}), tokens=2048)
+    p = counted.parameters
+    assert p.total == 671_026_404_352
+    assert p.active == 37_552_282_624
+    assert p.active - p.embedding == 36_625_603_584
+    dense, sparse = (row for row in counted.rows if row.layers)
+    assert (len(dense.layers), len(sparse.layers)) == (3, 58)
+    experts = sparse.parameters.by_part["experts"] / 58
+    mlp = dense.parameters.by_part["mlp"] / 3
+    assert f"{experts / mlp:.2f}" == "28.56"
+    assert sparse.flops.by_part["experts"] / 58 == dense.flops.by_part["mlp"] / 3
+
+
 # -- the program's output --------------------------------------------------------------------------------------------
 
 OUTPUT = """\
@@ -321,6 +340,22 @@ def lines_of(name: str) -> list[str]:
             f" attention-score share {100 * flops.attention_scores / flops.total:4.1f}%"
         )
     return lines
+
+
+@pytest.mark.parametrize(
+    ("preset", "parameters", "at_2048"),
+    [
+        ("gpt-3-175b", 174_604_259_328, 358_791_143_424),
+        ("llama-3-8b", 8_030_261_248, 16_083_058_688),
+        ("llama-3-70b", 70_553_706_496, 144_372_137_984),
+        ("qwen2.5-7b", 7_615_616_512, 14_962_655_232),
+        ("llama-3-8b-64x8", 363_178_758_144, 95_019_859_968),
+        ("llama-3-8b-64x8-fine", 47_498_661_888, 16_099_835_904),
+    ],
+)
+def test_presets_give_the_same(preset: str, parameters: int, at_2048: int) -> None:
+    counted = assay.count(assay.load(preset), tokens=1, past=2047)
+    assert (counted.parameters.total, counted.flops.total) == (parameters, at_2048)
 
 
 def test_output_line_by_line() -> None:

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from drawn import LLAMA3_8B, LLAMA3_70B, LLAMA_7B, block, draw, read
 
+import assay
 from assay.kinds import kind_of
 from assay.readings.count import Count, Flops, bind, count
 from assay.spec import Model
@@ -215,6 +216,8 @@ def test_shared_heads_shrink_the_cache() -> None:
     """h of the formula is the number of cached heads: 8 of 32 quarter it."""
     assert cache(LLAMA3_8B, 1) == 131_072
     assert cache(LLAMA3_8B, 1, num_key_value_heads=32) == 4 * 131_072
+    # and a latent of 512 + 64 an element a layer, for keys and values together
+    assert cache({"model_type": "deepseek_v3"}, 1) == (512 + 64) * 61 * 2 == 70_272
 
 
 def test_cache_is_linear_in_depth_and_width() -> None:
@@ -299,6 +302,13 @@ def test_worked_example_at_32768() -> None:
     figures = [projections, flops.attention_scores, flops.by_part["attention"], flops.by_part["mlp"]]
     assert [f"{x:.2e}" for x in figures] == printed
     assert ratio(32_768, 4096) == 2.5
+
+
+def test_preset_is_the_same_model() -> None:
+    """The released LLaMA-7B, and the 8 cached heads of a 70B."""
+    assert assay.count(assay.load("llama-7b"), tokens=1).parameters.total == 6_738_415_616
+    cached = assay.count(assay.load("llama-2-70b"), tokens=1, past=2047, cache="int8").cache.bytes
+    assert cached == 335_544_320 == 2048 * 163_840
 
 
 # -- prefill and decode ----------------------------------------------------------------------------------------------
@@ -411,3 +421,8 @@ def test_self_test_e(context: int, drawn: int, real: int) -> None:
     """Per token L (24 d^2 + 4 T d): one row of queries against T keys and values, so linear in T."""
     assert of_blocks(count(classic(4096, layers=32), tokens=1, past=context - 1)).total == drawn
     assert count(read(LLAMA_7B), tokens=1, past=context - 1).flops.total == real
+
+
+def test_self_test_e_as_executed() -> None:
+    """One token of LLaMA-7B behind a cache of 256, as the public implementation executes it: T = 257."""
+    assert count(read(LLAMA_7B), tokens=1, past=256).flops.total == 13_348_896_768
