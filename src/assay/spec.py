@@ -10,8 +10,6 @@ the model the ops below it belong to; `attention.scores` is a part of `attention
 
 from __future__ import annotations
 
-import ast
-import re
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import Any
@@ -189,24 +187,38 @@ class Model:
 
 
 def _literal(value: object) -> str:
-    bare = isinstance(value, str) and _NAME.fullmatch(value) and value not in _CONSTANTS
-    return str(value) if bare else repr(value)
+    return value if isinstance(value, str) and _is_bare(value) else repr(value)
 
 
-_CONSTANTS = ("True", "False", "None")
-_NAME = re.compile(r"[A-Za-z_][\w.]*")
-_AXIS = re.compile(r"[A-Za-z_]\w*")
-_LINE = re.compile(
-    r"\s*(?P<name>[A-Za-z_][\w.]*)\s*=\s*(?P<kind>[a-z_]\w*)\s*\((?P<args>.*)\)\s*->\s*\[(?P<axes>[^\[\]]*)\]\s*"
-)
-_TENSOR = re.compile(r"(?P<name>[A-Za-z_][\w.]*)\s*\[(?P<axes>[^\[\]]*)\]")
-_ATTR = re.compile(r"(?P<name>[a-z_]\w*)\s*=\s*(?P<value>.+)", re.DOTALL)
+# plain string methods: compiling regular expressions would cost a short command more than reading its model does
+
+
+def _is_axis(text: str) -> bool:
+    return text.isidentifier() and text.isascii()
+
+
+def _is_name(text: str) -> bool:
+    return all(map(_is_axis, text.split(".")))
+
+
+def _is_bare(text: str) -> bool:
+    """True for a word that stands for itself as the value of an attribute."""
+    return _is_name(text) and text not in ("True", "False", "None")
+
+
+def _bracketed(text: str) -> tuple[str, str] | None:
+    """`name[axes]` taken apart, or None."""
+    name, bracket, rest = text.partition("[")
+    name = name.strip()
+    if not bracket or rest[-1:] != "]" or "[" in rest or "]" in rest[:-1] or not _is_name(name):
+        return None
+    return name, rest[:-1]
 
 
 def _axes(text: str, line: str) -> Axes:
     names = tuple(text.split())
     for name in names:
-        if not _AXIS.fullmatch(name):
+        if not _is_axis(name):
             raise NotationError(f"{name!r} is no axis name in {line.strip()!r}; axes are words such as b, n, d")
     if len(set(names)) != len(names):
         raise NotationError(f"[{text}] names an axis twice in {line.strip()!r}")
@@ -232,30 +244,46 @@ def _split(args: str) -> list[str]:
 
 
 def _value(text: str, line: str) -> Any:
-    if _NAME.fullmatch(text) and text not in _CONSTANTS:
+    if _is_bare(text):
         return text
+    from ast import literal_eval  # few lines hold a literal
+
     try:
-        return ast.literal_eval(text)
+        return literal_eval(text)
     except (ValueError, SyntaxError):
         raise NotationError(f"{text!r} is no name, number or literal in {line.strip()!r}") from None
+
+
+def _sides(line: str) -> tuple[str, str, str, str] | None:
+    """(name, kind, arguments, axes) of a line, or None where it has another form."""
+    call, arrow, axes = line.strip().rpartition("->")
+    name, equals, call = call.partition("=")
+    kind, parenthesis, arguments = call.strip().partition("(")
+    name, kind, axes = name.strip(), kind.strip(), axes.strip()
+    formed = arrow and equals and parenthesis and arguments[-1:] == ")" and axes[:1] == "[" and axes[-1:] == "]"
+    if not formed or not _is_name(name) or not _is_axis(kind) or kind != kind.lower():
+        return None
+    return name, kind, arguments[:-1], axes[1:-1]
 
 
 @lru_cache(maxsize=4096)
 def parse(line: str, part: str = "other") -> Op:
     """One line of the notation as an Op. Raises NotationError."""
-    match = _LINE.fullmatch(line)
-    if not match:
+    sides = _sides(line)
+    if sides is None:
         raise NotationError(f"{line.strip()!r} is no op; write name = kind(x[a b], W[b c]) -> [a c]")
+    name, kind, arguments, axes = sides
     inputs: list[Tensor] = []
     attrs: list[tuple[str, Any]] = []
-    for piece in filter(None, map(str.strip, _split(match["args"]))):
-        if tensor := _TENSOR.fullmatch(piece):
-            inputs.append(Tensor(tensor["name"], _axes(tensor["axes"], line)))
-        elif attr := _ATTR.fullmatch(piece):
-            attrs.append((attr["name"], _value(attr["value"].strip(), line)))
+    for piece in filter(None, map(str.strip, _split(arguments))):
+        key, equals, value = piece.partition("=")
+        if tensor := _bracketed(piece):
+            inputs.append(Tensor(tensor[0], _axes(tensor[1], line)))
+        elif equals and _is_axis(key.strip()):
+            attrs.append((key.strip(), _value(value.strip(), line)))
         else:
             raise NotationError(f"{piece!r} is neither x[axes] nor key=value in {line.strip()!r}")
-    return Op(match["name"], match["kind"], tuple(inputs), _axes(match["axes"], line), tuple(attrs), part)
+    return Op(name, kind, tuple(inputs), _axes(axes, line), tuple(attrs), part)
 
 
 def ops(part: str, *lines: str, **attrs: Any) -> list[Op]:
@@ -272,7 +300,7 @@ def parse_lines(text: str) -> tuple[Op, ...]:
         line = raw.split("#")[0].strip()
         if not line:
             continue
-        if line.endswith(":") and _NAME.fullmatch(line[:-1]):
+        if line.endswith(":") and _is_name(line[:-1]):
             part = line[:-1]
         else:
             found.append(parse(line, part))
