@@ -61,7 +61,7 @@ class EncoderDecoder:
     def segments(self, names: Mapping[str, str]) -> tuple[Segment, ...]:
         """The encoder's segments over the source's m positions, then the decoder's."""
         names = names if self.names is None else self.names
-        source = {"n": "m", "t": "m", "past": 0}
+        source = {"n": "m", "t": "m", "past": 0, "m": "frames"}
         made = [
             replace(segment, name=f"encoder {segment.name}", axes={**source, **segment.axes})
             for segment in self.encoder.segments(of(names, "encoder."))
@@ -85,3 +85,31 @@ class SpareEmbedding(Embedding):
     def ops(self) -> list[Op]:
         """From token ids to `x[b n d]`."""
         return [*super().ops(), *ops("embedding", "spare = view(Espare[V d]) -> [V d]")]
+
+
+@dataclass(frozen=True)
+class Frames(Embedding):
+    """Frames of `vocab` channels through two convolutions, the second at every other one (Radford et al. 2022, 2.2).
+
+    Axes: m frames, n = m / 2 positions, j channels of a frame, q the kernel.
+    """
+
+    kernel: int = 3
+
+    def sizes(self) -> dict[str, int | None]:
+        """Axis sizes."""
+        return {"j": self.vocab, "i": self.width, "d": self.width, "q": self.kernel, "P": self.positions}
+
+    def ops(self) -> list[Op]:
+        """From `frames[b m j]` to `x[b n d]`."""
+        return ops(
+            "embedding",
+            "x = columns(frames[b m j]) -> [b m j q]",
+            "x = linear(x[b m j q], Wconv1[j q i], Wconv1_bias[i]) -> [b m i]",
+            "x = gelu(x[b m i]) -> [b m i]",
+            "x = columns(x[b m i], stride=2) -> [b n i q]",
+            "x = linear(x[b n i q], Wconv2[i q d], Wconv2_bias[d]) -> [b n d]",
+            "x = gelu(x[b n d]) -> [b n d]",
+            "p = gather(at[n], E_position[P d]) -> [n d]",
+            "x = add(x[b n d], p[n d]) -> [b n d]",
+        )

@@ -58,6 +58,14 @@ def _check_take(op: Op) -> None:
     expect(op, set(op.axes) == set(op.inputs[1].axes), "take has the axes of the index")
 
 
+def _check_columns(op: Op) -> None:
+    expect(op, len(op.inputs) == 1, "columns takes one tensor")
+    known = op.inputs[0].axes
+    renamed = sum(before != after for before, after in zip(known, op.axes, strict=False))
+    fits = len(op.axes) == len(known) + 1 and op.axes[-1] not in known and renamed <= 1
+    expect(op, fits, "columns adds the kernel's axis behind the others, of which a stride renames at most one")
+
+
 def _take_reads(op: Op, extent: Extent) -> Size:
     return 2 * extent(op.axes)
 
@@ -79,5 +87,14 @@ register(
     Kind("concat", "operands behind each other along an axis", _check_concat),
     Kind("keep", "the positions that get logits", _check_rename, reads=nothing, writes=nothing, storage="view"),
     Kind("view", "the same elements", same_axes, reads=nothing, writes=nothing, storage="view"),
+    Kind(
+        "columns",
+        "what a kernel sees at each position, every `stride` of them",
+        _check_columns,
+        reads=nothing,
+        writes=nothing,
+        storage="view",
+        attrs=("stride",),
+    ),
     Kind("take", "values at an index", _check_take, reads=_take_reads),
 )

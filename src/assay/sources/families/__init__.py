@@ -56,6 +56,7 @@ MODULES = {
     "ssm_hybrid": "jamba bamba granitemoehybrid falcon_h1 nemotron_h",
     "zamba": "zamba zamba2",
     "qwen_moe": "qwen2_moe qwen3_moe flint mellum",
+    "whisper": "whisper",
     "t5": "t5 mt5 umt5",
 }
 _HOME = {model_type: module for module, types in MODULES.items() for model_type in types.split()}
