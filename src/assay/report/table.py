@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-import textwrap
 from collections.abc import Iterable, Sequence
 
 WIDTH = 100
@@ -66,12 +65,16 @@ def table(
 
 def _folded(row: list[str], room: int) -> list[list[str]]:
     """A row whose last cell takes several lines."""
+    import textwrap  # text only: --json does without
+
     first, *rest = textwrap.wrap(row[-1], room, break_on_hyphens=False) or [""]
     return [[*row[:-1], first], *([""] * (len(row) - 1) + [more] for more in rest)]
 
 
 def wrap(text: str, first: str = INDENT, rest: str | None = None) -> list[str]:
     """A paragraph cut at blanks to the width of a report."""
+    import textwrap  # text only: --json does without
+
     return textwrap.wrap(
         text,
         WIDTH,
