@@ -80,15 +80,29 @@ class Latent:
         made += ops("attention", f"kp = linear({x}[b n d], Wkvp[d p]{bias[1]}) -> [b n p]")
         if self.norm is not None:
             made += self.norm.ops("z", "z", "kva", "b n z", "z")
-        if self.positions is not None:
-            made += self.positions.ops("kp", "b n p")
-        return made + ops("attention", "z = append(z[b n z]) -> [b c z]", "kp = append(kp[b n p]) -> [b c p]")
+        return made + self.keep()
+
+    def keep(self) -> list[Op]:
+        """The shared key rotated, and both behind those kept."""
+        made = [] if self.positions is None else self.positions.ops("kp", "b n p")
+        limit = self.limit()
+        return made + ops(
+            "attention", f"z = append(z[b n z]{limit}) -> [b c z]", f"kp = append(kp[b n p]{limit}) -> [b c p]"
+        )
+
+    def limit(self) -> str:
+        """What part of the cache a query sees, as an attribute: all of it."""
+        return ""
 
     def soften(self) -> list[Op]:
         """From scores to weights."""
         part, axes = "attention.scores", "[b h n c]"
         made = ops(part, f"s = scale(s{axes}) -> {axes}", by=self.scale)
-        return made + ops(part, f"s = mask(s{axes}) -> {axes}", f"a = softmax(s{axes}) -> {axes}")
+        return made + ops(part, f"s = mask(s{axes}) -> {axes}", f"a = softmax(s{axes}{self.sink()}) -> {axes}")
+
+    def sink(self) -> str:
+        """A learned term of each head's sum, where there is one."""
+        return ""
 
     def expand(self) -> list[Op]:
         """Keys and values of every head, made from the latents at hand."""

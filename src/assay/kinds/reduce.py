@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from assay.kinds.base import Extent, Kind, Work, expect, register, same_axes
+from assay.size import minimum
 from assay.spec import Axes, Op
 
 
@@ -88,8 +89,10 @@ def _check_topk(op: Op) -> None:
 
 
 def _topk(op: Op, extent: Extent) -> Work:
-    """The maximum found once for each chosen: one comparison an element and choice."""
-    return {"compare": extent(dict.fromkeys(op.inputs[0].axes + op.axes))}
+    """The maximum found once for each chosen: one comparison an element and choice; no more are chosen than there are."""
+    given = op.inputs[0].axes
+    found = extent([axis for axis in op.axes if axis not in given])
+    return {"compare": extent(given) * minimum(found, extent([axis for axis in given if axis not in op.axes]))}
 
 
 def _check_near(op: Op) -> None:

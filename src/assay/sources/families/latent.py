@@ -41,7 +41,7 @@ LATENT = {
 
 # head_dim and qk_head_dim are set from the parts of a head whatever the file says; every head has its own keys;
 # further prediction modules are left out of the causal model
-_HARMLESS = """
+HARMLESS = """
     head_dim qk_head_dim q_head_dim num_key_value_heads rope_interleave pretraining_tp ep_size
     num_mtp_layers num_nextn_predict_layers topk_method scoring_func aux_loss_alpha seq_aux num_routed_experts
 """.split()
@@ -100,10 +100,19 @@ def sparse_layers(c: Config, layers: int, first: int) -> list[str]:
     """Which layers have experts: as `mlp_layer_types` lists, else all from `first_k_dense_replace` on."""
     listed = c.sequence("mlp_layer_types", lambda v: v in ("dense", "sparse"), "dense or sparse", layers)
     if listed is not None:
+        c.skip("first_k_dense_replace", "moe_layer_freq")
         return listed
     first = c.size("first_k_dense_replace", first, least=0)
     every = c.size("moe_layer_freq", 1)
     return ["sparse" if i >= first and i % every == 0 else "dense" for i in range(layers)]
+
+
+# keys that say nothing where no layer is dense, or none has experts
+_DENSE = ("intermediate_size", "mlp_bias")
+_SPARSE = tuple(
+    """moe_intermediate_size n_routed_experts num_local_experts num_experts n_shared_experts num_shared_experts
+    num_experts_per_tok n_group topk_group norm_topk_prob routed_scaling_factor""".split()
+)
 
 
 def decoder(
@@ -121,6 +130,7 @@ def decoder(
     """
     width = c.size("hidden_size")
     mixer, norm = latent(c), rms(c)
+    c.skip(*(() if "dense" in kinds else _DENSE), *(() if "sparse" in kinds else _SPARSE))
 
     def layer(kind: str) -> Layer:
         sparse = experts is not None and kind == "sparse"
@@ -130,7 +140,7 @@ def decoder(
     return stack(c, by_kind(kinds, layer), width, norm, **more)
 
 
-@family("deepseek_v3", "kimi_k2", cls="DeepseekV3ForCausalLM", names=LATENT, harmless=_HARMLESS)
+@family("deepseek_v3", "kimi_k2", cls="DeepseekV3ForCausalLM", names=LATENT, harmless=HARMLESS)
 def deepseek_v3(c: Config) -> Decoder:
     """DeepSeek-AI 2024, arXiv:2412.19437."""
     c.absent(hidden_size=7168, vocab_size=129280, max_position_embeddings=4096, num_hidden_layers=61)
@@ -141,7 +151,7 @@ def deepseek_v3(c: Config) -> Decoder:
     return decoder(c, sparse_layers(c, depth(c), 3), routed(c))
 
 
-@family("deepseek_v2", cls="DeepseekV2ForCausalLM", names=LATENT, harmless=_HARMLESS)
+@family("deepseek_v2", cls="DeepseekV2ForCausalLM", names=LATENT, harmless=HARMLESS)
 def deepseek_v2(c: Config) -> Decoder:
     """DeepSeek-AI 2024, arXiv:2405.04434."""
     c.absent(hidden_size=4096, vocab_size=102400, max_position_embeddings=2048, num_hidden_layers=32)
@@ -152,7 +162,7 @@ def deepseek_v2(c: Config) -> Decoder:
     return decoder(c, kinds, routed(c, "softmax") if "sparse" in kinds else None)
 
 
-@family("glm4_moe_lite", cls="Glm4MoeLiteForCausalLM", names=LATENT, harmless=_HARMLESS)
+@family("glm4_moe_lite", cls="Glm4MoeLiteForCausalLM", names=LATENT, harmless=HARMLESS)
 def glm4_moe_lite(c: Config) -> Decoder:
     """GLM-4.7 Flash: DeepSeek's layer, the first one dense."""
     c.absent(hidden_size=2048, vocab_size=154880, max_position_embeddings=202752, num_hidden_layers=47)
@@ -167,7 +177,7 @@ def glm4_moe_lite(c: Config) -> Decoder:
     "axk1",
     cls="AXK1ForCausalLM",
     names={**LATENT, "Gpm": "model.layers.{i}.mlp.post_mlp_layernorm.weight"},
-    harmless=_HARMLESS,
+    harmless=HARMLESS,
 )
 def axk1(c: Config) -> Decoder:
     """A.X K1: DeepSeek's layer, with a norm of the experts' output."""
@@ -179,7 +189,7 @@ def axk1(c: Config) -> Decoder:
     return decoder(c, sparse_layers(c, depth(c), 1), routed(c), after=rms(c))
 
 
-@family("sarvam_mla", cls="DeepseekV3ForCausalLM", names=LATENT, harmless=_HARMLESS)
+@family("sarvam_mla", cls="DeepseekV3ForCausalLM", names=LATENT, harmless=HARMLESS)
 def sarvam_mla(c: Config) -> Decoder:
     """Sarvam 105B: DeepSeek's layer without a rank of the queries."""
     c.absent(hidden_size=4096, vocab_size=262144, max_position_embeddings=4096, num_hidden_layers=32)
@@ -190,7 +200,7 @@ def sarvam_mla(c: Config) -> Decoder:
     return decoder(c, sparse_layers(c, depth(c), 1), routed(c))
 
 
-@family("youtu", cls="YoutuForCausalLM", names=LATENT, harmless=(*_HARMLESS, "embedding_initializer_range"))
+@family("youtu", cls="YoutuForCausalLM", names=LATENT, harmless=(*HARMLESS, "embedding_initializer_range"))
 def youtu(c: Config) -> Decoder:
     """Youtu-LLM: latent attention, every layer dense."""
     c.absent(hidden_size=2048, vocab_size=128256, max_position_embeddings=131072, num_hidden_layers=32)
@@ -199,7 +209,7 @@ def youtu(c: Config) -> Decoder:
     return decoder(c, ["dense"] * depth(c), None)
 
 
-@family("minicpm3", cls="MiniCPM3ForCausalLM", names=LATENT, harmless=_HARMLESS)
+@family("minicpm3", cls="MiniCPM3ForCausalLM", names=LATENT, harmless=HARMLESS)
 def minicpm3(c: Config) -> Decoder:
     """MiniCPM3: latent attention, every layer dense; embeddings, branches and logits scaled (Hu et al. 2024)."""
     c.absent(hidden_size=2560, vocab_size=73448, max_position_embeddings=32768, num_hidden_layers=62)

@@ -1,0 +1,107 @@
+"""Latent attention to few keys, chosen by an indexer: DeepSeek-V3.2 and what keeps it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+from assay.blocks import Branch, Decoder, Latent, Layer, Rope, Step
+from assay.blocks.sparse import Indexer, SparseLatent
+from assay.sources.config import Config
+from assay.sources.families.common import by_kind, depth, family, rms, stack, under
+from assay.sources.families.latent import HARMLESS, LATENT, dense, latent, routed, sparse_layers
+
+INDEXER = under(
+    "model.layers.{i}.self_attn.indexer.",
+    {"Wiq": "wq_b.weight", "Wik": "wk.weight", "Gik": "k_norm.weight", "Wiw": "weights_proj.weight"},
+)
+SPARSE = {**LATENT, **INDEXER}
+
+# the schedule of an index's sharing is read from `indexer_types` where it stands; the other keys speak of a further
+# prediction module, of rotations and of precision
+_HARMLESS = (*HARMLESS, "index_share_for_mtp_iteration", "indexer_rope_interleave", "moe_router_dtype", "layer_types")
+
+
+def indexer(c: Config, rotary: int, key: str = "qk_rope_head_dim", default_top: int = 2048) -> tuple[Indexer, int]:
+    """The indexer, and how many keys it chooses."""
+    heads, width, top = c.size("index_n_heads"), c.size("index_head_dim"), c.size("index_topk", default_top)
+    if rotary > width:
+        c.fail("index_head_dim", f"at least {c.path(key)}, {int(rotary)}")
+    return Indexer(heads, width, Rope(rotary)), top
+
+
+def sparse(c: Config, base: Latent, chooses: bool = True, **more: Any) -> SparseLatent:
+    """Latent attention to the best keys; `chooses` where the layer has an indexer of its own."""
+    own, top = indexer(c, base.rotary)
+    values = {name: getattr(base, name) for name in Latent.__dataclass_fields__}
+    return SparseLatent(**values, indexer=own if chooses else None, top=top, **more)
+
+
+def shared_indices(c: Config, layers: int, default: Callable[[int], str]) -> list[str]:
+    """Which layers have an indexer (full), and which use the last one's choice (shared)."""
+    kinds = c.sequence("indexer_types", lambda v: v in ("full", "shared"), "full or shared", layers)
+    found = kinds if kinds is not None else [default(i) for i in range(layers)]
+    if found[0] != "full":
+        c.fail("indexer_types", "a list that begins with full: there is no earlier choice to share")
+    return found
+
+
+def _pattern(c: Config, layers: int) -> Callable[[int], str]:
+    """The older keys of the same: a pattern of F and S, or one indexer in every so many layers."""
+    words = {"F": "full", "S": "shared"}
+    pattern = c.data.get("index_topk_pattern")
+    c.skip("index_topk_pattern")
+    if pattern is not None:
+        wanted = f"{layers} letters F or S, the first F"
+        if not isinstance(pattern, str) or len(pattern) != layers or set(pattern) - set(words) or pattern[0] != "F":
+            c.fail("index_topk_pattern", wanted)
+        return lambda i: words[pattern[i]]
+    every, offset = max(c.size("index_topk_freq", 1, least=0), 1), c.size("index_skip_topk_offset", 2, least=0)
+    return lambda i: "shared" if max(i - offset + 1, 0) % every else "full"
+
+
+def layers_of(c: Config, kinds: Sequence[str], indices: Sequence[str], mixers: dict[str, SparseLatent]) -> Decoder:
+    """Layers of attention with and without an indexer, over experts or a dense layer."""
+    norm = rms(c)
+    experts = routed(c) if "sparse" in kinds else None
+    feed_forward = dense(c) if "dense" in kinds else None
+
+    def layer(kind: tuple[str, str]) -> Layer:
+        body = experts if kind[0] == "sparse" else feed_forward
+        assert body is not None
+        name = kind[0] if len(set(indices)) == 1 else f"{kind[0]}, {kind[1]} index"
+        return Layer((Step((Branch(mixers[kind[1]], norm),)), Step((Branch(body, norm),))), name)
+
+    made = by_kind(list(zip(kinds, indices, strict=True)), layer)
+    return stack(c, made, c.size("hidden_size"), norm)
+
+
+@family("deepseek_v32", cls="DeepseekV32ForCausalLM", names=SPARSE, harmless=_HARMLESS)
+def deepseek_v32(c: Config) -> Decoder:
+    """DeepSeek-AI 2025: DeepSeek-V3 with an indexer in each layer."""
+    c.absent(hidden_size=7168, vocab_size=129280, max_position_embeddings=163840, num_hidden_layers=61)
+    c.absent(num_attention_heads=128, kv_lora_rank=512, q_lora_rank=1536)
+    c.absent(qk_nope_head_dim=128, qk_rope_head_dim=64, v_head_dim=128, intermediate_size=18432)
+    c.absent(n_routed_experts=256, num_experts_per_tok=8, moe_intermediate_size=2048, n_shared_experts=1)
+    c.absent(n_group=8, topk_group=4, norm_topk_prob=True, routed_scaling_factor=2.5)
+    c.absent(index_topk=2048, index_head_dim=128, index_n_heads=64)
+    c.size("q_lora_rank")
+    n = depth(c)
+    return layers_of(c, sparse_layers(c, n, 3), ["full"] * n, {"full": sparse(c, latent(c))})
+
+
+@family("glm_moe_dsa", cls="GlmMoeDsaForCausalLM", names=SPARSE, harmless=_HARMLESS)
+def glm_moe_dsa(c: Config) -> Decoder:
+    """GLM-5: the same, where layers may share the choice of an earlier one's indexer."""
+    c.absent(hidden_size=6144, vocab_size=154880, max_position_embeddings=202752, num_hidden_layers=78)
+    c.absent(num_attention_heads=64, kv_lora_rank=512, q_lora_rank=2048, rms_norm_eps=1e-5)
+    c.absent(qk_nope_head_dim=192, qk_rope_head_dim=64, v_head_dim=256, intermediate_size=12288)
+    c.absent(n_routed_experts=256, num_experts_per_tok=8, moe_intermediate_size=2048, n_shared_experts=1)
+    c.absent(n_group=1, topk_group=1, norm_topk_prob=True, routed_scaling_factor=2.5)
+    c.absent(index_topk=2048, index_head_dim=128, index_n_heads=32)
+    c.size("q_lora_rank")
+    n = depth(c)
+    full = sparse(c, latent(c))
+    indices = shared_indices(c, n, _pattern(c, n))
+    return layers_of(c, sparse_layers(c, n, 3), indices, {"full": full, "shared": replace(full, indexer=None)})
