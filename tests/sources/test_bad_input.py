@@ -352,3 +352,18 @@ def test_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
     refused("-", "standard input: hidden_size is 7; it must be a multiple")
     monkeypatch.setattr("sys.stdin", None)
     refused("-", "there is no standard input")
+
+
+@pytest.mark.parametrize(
+    ("model_type", "changed"),
+    [
+        ("deepseek_v2", {"first_k_dense_replace": 0, "num_experts_per_tok": 6, "mlp_bias": False}),
+        ("deepseek_v2", {"first_k_dense_replace": 32, "num_experts_per_tok": 6, "n_group": 8, "norm_topk_prob": True}),
+        ("deepseek_v3", {"first_k_dense_replace": 0, "intermediate_size": 18432}),
+        ("qwen3_next", {"num_experts": 0, "norm_topk_prob": True, "moe_intermediate_size": 512}),
+        ("chatglm", {"multi_query_attention": False, "multi_query_group_num": 2}),
+    ],
+)
+def test_a_key_of_layers_that_a_model_lacks_is_no_unknown_key(model_type: str, changed: dict[str, Any]) -> None:
+    filled = {key: 64 for key in keys_of(model_type) if key == "intermediate_size"}
+    assert survives({**smallest(model_type), **filled, **changed})

@@ -116,6 +116,8 @@ def qwen3_next(c: Config) -> Decoder:
     attention = qwen_attention(c, width, replace(rms(c), unit_offset=True), 16, 2)
     mlp = Mlp(c.size("intermediate_size", 5632), activation=activation(c))
     sparse = stepped(c, n, c.size("num_experts", 512, least=0))
+    if not any(sparse):
+        c.skip("moe_intermediate_size", "norm_topk_prob", "num_experts_per_tok")
     shared = c.size("shared_expert_intermediate_size", 512)
     moe = qwen_experts(c, 512, 10, 512, True, Router(), shared=shared, shared_gate=True) if any(sparse) else mlp
     return qwen(c, attention, lambda i: moe if sparse[i] else mlp)
