@@ -266,9 +266,10 @@ def flops(block: Block, extent: Extent, prices: Convention, seen: Extent | None 
     by_part: dict[str, Size] = {}
     scores: Size = 0
     lit: Size = 0  # what the mask lets through
+    only = prices.contractions_only
     for op in block.ops:
         kind = kind_of(op)
-        if prices.contractions_only and not kind.contracts:
+        if only and not kind.contracts:
             continue
         spent = prices.flops(kind.work(op, extent))
         shown = spent
