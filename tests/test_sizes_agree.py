@@ -5,7 +5,7 @@ Ints and symbols agree exactly at any size; an array's element is exact below 2*
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from typing import Any
@@ -16,9 +16,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from witness import SIZES, WITNESSES, Witness
 
-from assay.blocks import Attention, Latent, Mlp, Moe, Norm, Rope, Router
+from assay.blocks import Attention, GatedDelta, Latent, Mamba, Mamba2, Mlp, Moe, Norm, Rope, Router, ShortConv
+from assay.errors import SourceError
 from assay.kinds import Extent, Stepped, Visible, kind_of
 from assay.readings.count import bind, count
+from assay.sources.families import FAMILIES
+from assay.sources.huggingface import read_config
 from assay.spec import Block, Model, Segment, parse_lines
 
 numpy = pytest.importorskip("numpy")
@@ -58,10 +61,10 @@ def columns(made: Block, sizes: Mapping[str, Any]) -> Figures:
     return found
 
 
-def totals(model: Model, **setting: Any) -> Figures:
+def totals(model: Model, conventions: Sequence[str] = CONVENTIONS, /, **setting: Any) -> Figures:
     """Every figure of a count, in every convention."""
     found: Figures = {}
-    for name in CONVENTIONS:
+    for name in conventions:
         counted = count(model, convention=name, **setting)
         found[f"{name} total"] = counted.flops.total
         found[f"{name} visible"] = counted.flops.visible_total
@@ -173,6 +176,15 @@ BLOCKS: dict[str, Callable[[], Model]] = {
     "sinks": lambda: attention(sinks=True),
     "gate": lambda: attention(gate="element"),
     "gate a head": lambda: attention(gate="head"),
+    "window whose keys stay": lambda: attention(window=9, keep_all=True),
+    "norm of outputs": lambda: attention(out_norm=Norm(), temper=("log", 8192.0, 0.1), value_scale=2.0),
+    "both sides": lambda: attention(sees="all"),
+    "near both sides": lambda: attention(sees="all", reach=4),
+    "distances": lambda: attention(sees="all", relative=32),
+    "mamba": lambda: around(Mamba(16, 4, 3), d=7),
+    "mamba-2": lambda: around(Mamba2(4, 5, 6, 2), d=7),
+    "gated delta rule": lambda: around(GatedDelta(2, 4, 5, 6), d=7),
+    "short convolution": lambda: around(ShortConv(9, 3), d=7),
     "latent": lambda: around(Latent(6, 11, 5, 3, 4, query_rank=8), d=7),
     "latent absorbed": lambda: around(Latent(6, 11, 5, 3, 4, form="absorbed"), d=7),
     "gated mlp": lambda: around(Mlp(11, bias="gud"), d=7),
@@ -260,6 +272,45 @@ def test_models_as_arrays(name: str, data: st.DataObject) -> None:
 
     arrays = {key: numpy.array([float(row[key]) for row in rows]) for key in keys}
     check_array(figures(arrays), [figures(row) for row in rows])
+
+
+# -- every family ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("family", sorted(FAMILIES))
+def test_families(family: str) -> None:
+    """Each family's own default config, at settings as ints, as an array, as symbols."""
+    model = default_model(family)
+    if model is None:
+        pytest.skip("its config class itself leaves a size open")
+    model = replace(model, positions=None)
+    keys = ("batch", "tokens", "past") if "past" in model.settings else ("batch", "tokens")
+    rows = [dict(zip(keys, row, strict=False)) for row in ((1, 1, 1), (3, 700, 5000), (2, 9000, 1), (7, 10**7, 10**6))]
+    ints = [figures_of(model, row) for row in rows]
+    check_array(figures_of(model, {key: numpy.array([row[key] for row in rows]) for key in keys}), ints)
+    formulas = figures_of(model, {key: symbol(key) for key in keys})
+    vast = {key: 10**25 + odd for key, odd in zip(keys, (1, 3, 7), strict=False)}
+    for row in (*rows, vast):
+        named = {symbol(key): value for key, value in row.items()}
+        assert substituted(formulas, named) == figures_of(model, row)
+
+
+def default_model(family: str) -> Model | None:
+    """The family's model where every size has a default."""
+    try:
+        return read_config({"model_type": family}, "config", "model")
+    except SourceError:
+        return None
+
+
+def figures_of(model: Model, setting: Mapping[str, Any]) -> Figures:
+    """Figures in two conventions: dense, and every scalar operation. A source is of 100 tokens."""
+    setting = {**setting, "source": 100} if "source" in model.settings else setting
+    return {
+        f"{name} {figure}": value
+        for name in ("matmul", "scalar")
+        for figure, value in totals(model, (name,), **setting).items()
+    }
 
 
 # -- one setting at a time -------------------------------------------------------------------------------------------

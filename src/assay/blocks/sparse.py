@@ -28,7 +28,7 @@ class Indexer:
 
     def sizes(self) -> dict[str, int | None]:
         """Axis sizes."""
-        return {"I": self.heads, "J": self.width}
+        return {"I": self.heads, "J": self.width, "rot": None if self.rotary is None else self.rotary.width}
 
     def ops(self, x: str, source: str, axis: str) -> list[Op]:
         """The choice `chosen[b n T]`, from `x[b n d]` and what its queries are made of, `source` of width `axis`."""
