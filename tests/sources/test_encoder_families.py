@@ -36,7 +36,7 @@ CHOICE, NEXT = "AutoModelForMultipleChoice", "AutoModelForNextSentencePrediction
 # the library's own default configs, of the class that is read where none is named
 DEFAULTS = [
     *("bert", "roberta", "xlm-roberta", "camembert", "data2vec-text", "distilbert", "electra", "albert", "mpnet"),
-    "rembert",
+    *("rembert", "modernbert", "eurobert", "esmc", "nomic_bert", "gte", "jina_embeddings_v3"),
 ]
 
 # one key at a time, another value than the default's
@@ -63,6 +63,22 @@ VARIED: list[dict[str, Any]] = [
     {"model_type": "mpnet", **SMALL, "relative_attention_num_buckets": 40, "tie_word_embeddings": False},
     {"model_type": "rembert", **SMALL, "input_embedding_size": 16, "output_embedding_size": 40},
     {"model_type": "rembert", **SMALL, "input_embedding_size": 32, "output_embedding_size": 32},
+    {"model_type": "modernbert", **SMALL, "pad_token_id": 0},
+    {"model_type": "modernbert", **SMALL, "pad_token_id": 0, "global_attn_every_n_layers": 2, "local_attention": 6},
+    {"model_type": "modernbert", **SMALL, "pad_token_id": 0, "attention_bias": True, "mlp_bias": True},
+    {"model_type": "modernbert", **SMALL, "pad_token_id": 0, "norm_bias": True, "classifier_bias": True},
+    {"model_type": "modernbert", **SMALL, "pad_token_id": 0, "decoder_bias": False, "tie_word_embeddings": False},
+    {"model_type": "modernbert", **SMALL, "pad_token_id": 0, "layer_types": ["sliding_attention"] * 3},
+    {"model_type": "eurobert", **SMALL, "pad_token_id": 0},
+    {"model_type": "eurobert", **SMALL, "pad_token_id": 0, "num_key_value_heads": 2, "head_dim": 16},
+    {"model_type": "eurobert", **SMALL, "pad_token_id": 0, "mlp_bias": True, "attention_bias": True},
+    {"model_type": "eurobert", **SMALL, "pad_token_id": 0, "tie_word_embeddings": True},
+    {"model_type": "esmc", **SMALL, "pad_token_id": 0, "mask_token_id": 1},
+    {"model_type": "esmc", **SMALL, "pad_token_id": 0, "attention_bias": True, "mlp_bias": True},
+    {"model_type": "nomic_bert", **SMALL, "head_dim": 16},
+    {"model_type": "gte", **SMALL},
+    {"model_type": "gte", **SMALL, "type_vocab_size": 0, "tie_word_embeddings": False},
+    {"model_type": "jina_embeddings_v3", **SMALL, "tie_word_embeddings": False, "hidden_act": "relu"},
 ]
 
 _BERT = {
@@ -87,6 +103,12 @@ CLASSES: list[tuple[str, str, dict[str, str]]] = [
     ("albert", "Albert", {k: v for k, v in _BERT.items() if v != NEXT}),
     ("mpnet", "MPNet", _ROBERTA),
     ("rembert", "RemBert", _ROBERTA),
+    ("modernbert", "ModernBert", _ROBERTA),
+    ("eurobert", "EuroBert", {k: v for k, v in _ROBERTA.items() if v not in (CHOICE, QUESTION)}),
+    ("esmc", "Esmc", {"Model": "AutoModel", "ForSequenceClassification": SEQUENCE}),
+    ("nomic_bert", "NomicBert", {k: v for k, v in _ROBERTA.items() if v not in (CHOICE, QUESTION)}),
+    ("gte", "Gte", {k: v for k, v in _ROBERTA.items() if v not in (CHOICE, QUESTION)}),
+    ("jina_embeddings_v3", "JinaEmbeddingsV3", {k: v for k, v in _ROBERTA.items() if v != CHOICE}),
 ]
 # keys that a type has beside those of SMALL, or in other words
 OWN: dict[str, dict[str, Any]] = {
@@ -94,6 +116,8 @@ OWN: dict[str, dict[str, Any]] = {
     "electra": {**SMALL, "embedding_size": 16},
     "albert": {**SMALL, "embedding_size": 16},
     "rembert": {**SMALL, "input_embedding_size": 16},
+    "modernbert": {**SMALL, "pad_token_id": 0},
+    "eurobert": {**SMALL, "pad_token_id": 0},
 }
 # classes whose input is not a sequence of tokens a row: their FLOPs are not run
 SHAPED = (CHOICE,)

@@ -30,6 +30,7 @@ RENAMED = {
     "gpt-sw3": Renamed("gpt2"),
     "phi4": Renamed("phi3"),
     "stablelm_epoch": Renamed("stablelm", {"rope_pct": "partial_rotary_factor", "norm_eps": "layer_norm_eps"}),
+    "mymodernbert": Renamed("modernbert"),
     "RefinedWeb": Renamed("falcon", _FALCON, {"new_decoder_architecture": True}),
     "RefinedWebModel": Renamed("falcon", _FALCON, {"multi_query": False, "parallel_attn": False}),
 }

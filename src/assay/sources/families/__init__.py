@@ -46,7 +46,7 @@ MODULES = {
     "mimo": "mimo_v2_flash",
     "mistral": "mistral ministral ministral3 cwm",
     "mixtral": "mixtral phimoe minimax_m2 olmoe flex_olmo gpt_oss aria_text",
-    "modern_encoders": "modernbert eurobert esmc nomic_bert gte jina_embeddings_v3",
+    "modern_encoders": "modernbert eurobert esmc nomic_bert gte new jina_embeddings_v3",
     "modernbert_decoder": "modernbert-decoder",
     "nemotron": "nemotron",
     "neox": "gpt_neox gpt_neox_japanese gptj codegen",

@@ -1,0 +1,443 @@
+"""Encoders with rotary positions: ModernBERT, EuroBERT, ESM C, and BERT's layer turned (Nomic, GTE, Jina)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from assay.blocks import Attention, Branch, Decoder, Layer, Mlp, Norm, Step
+from assay.blocks.encoders import Encoder, MaskedHead, Pooler, Tables
+from assay.sources.config import Config
+from assay.sources.families.common import (
+    BASE,
+    MASKED,
+    QUESTION,
+    SEQUENCE,
+    TOKEN,
+    Class,
+    activation,
+    by_kind,
+    depth,
+    heads,
+    labels,
+    pre_norm,
+    rms,
+    rope,
+    under,
+)
+from assay.sources.families.dense import FULL, SLIDING, biased, layer_types
+from assay.sources.families.encoders import (
+    CHOICE,
+    DEFAULTS,
+    each_label,
+    encoder,
+    head,
+    masked,
+    norm_of,
+    nothing,
+    pooled_labels,
+    post_norm,
+    roberta_classes,
+    stored,
+)
+
+Over = Literal["first", "mean", "all"]
+
+_MODERN = {
+    "E": "model.embeddings.tok_embeddings.weight",
+    "Ge": "model.embeddings.norm.weight",
+    "Gf": "model.final_norm.weight",
+    **under(
+        "model.layers.{i}.",
+        {
+            "Ga": "attn_norm.weight",
+            "Wq": "attn.Wqkv.weight[+(g r k) d]",
+            "Wk": "attn.Wqkv.weight[+(g k) d]",
+            "Wv": "attn.Wqkv.weight[+(g v) d]",
+            "Bq": "attn.Wqkv.bias[+(g r k)]",
+            "Bk": "attn.Wqkv.bias[+(g k)]",
+            "Bv": "attn.Wqkv.bias[+(g v)]",
+            "Wo": "attn.Wo.weight",
+            "Gm": "mlp_norm.weight",
+            "Wg": "mlp.Wi.weight[+f d]",
+            "Wu": "mlp.Wi.weight[+f d]",
+            "Wg_bias": "mlp.Wi.bias[+f]",
+            "Wu_bias": "mlp.Wi.bias[+f]",
+            "Wd": "mlp.Wo.weight",
+        },
+    ),
+}
+_MODERN_HEAD = {"Wdense": "head.dense.weight", "Ghead": "head.norm.weight", "Wout": "decoder.weight"}
+_MODERN_SCORE = {"Wpool": "head.dense.weight", "Ghead": "head.norm.weight", "Wscore": "classifier.weight"}
+
+
+def _modern_norm(c: Config) -> Norm:
+    return Norm("layernorm", "gain+bias" if c.flag("norm_bias", False) else "gain", c.positive("norm_eps", 1e-5))
+
+
+def _modern_masked(c: Config, made: Decoder) -> MaskedHead:
+    return MaskedHead(
+        made.embedding.vocab,
+        made.width,
+        made.width,
+        activation(c, "classifier_activation", "gelu"),
+        _modern_norm(c),
+        c.flag("tie_word_embeddings", True),
+        c.flag("decoder_bias", True),
+        c.flag("classifier_bias", False),
+    )
+
+
+def _modern_labels(over: Over | None, count: Callable[[Config], int]) -> Callable[[Config, Decoder], Pooler]:
+    """Labels of each token, or of what `classifier_pooling` makes of all."""
+
+    def end(c: Config, made: Decoder) -> Pooler:
+        pooled: Over = "first" if c.word("classifier_pooling", "cls", ("cls", "mean")) == "cls" else "mean"
+        act = activation(c, "classifier_activation", "gelu")
+        dense_bias = c.flag("classifier_bias", False)
+        read = over or pooled
+        return Pooler(
+            made.width, count(c), activation=act, over=read, after=_modern_norm(c), dense_bias=dense_bias
+        )
+
+    return end
+
+
+@encoder(
+    "modernbert",
+    stem="ModernBert",
+    names=_MODERN,
+    classes=(
+        Class(MASKED, "ForMaskedLM", _modern_masked, _MODERN_HEAD),
+        Class(BASE, "Model", nothing, bare=True),
+        Class(SEQUENCE, "ForSequenceClassification", _modern_labels(None, labels), _MODERN_SCORE),
+        Class(TOKEN, "ForTokenClassification", _modern_labels("all", labels), _MODERN_SCORE),
+        Class(QUESTION, "ForQuestionAnswering", _modern_labels("all", labels), _MODERN_SCORE),
+        Class(CHOICE, "ForMultipleChoice", _modern_labels(None, lambda c: 1), _MODERN_SCORE),
+    ),
+    harmless=(
+        *("classifier_pooling", "classifier_activation", "classifier_bias", "decoder_bias", "tie_word_embeddings"),
+        *("mlp_dropout", "sparse_prediction", "sparse_pred_ignore_index", "reference_compile"),
+        *("repad_logits_with_grad", "deterministic_flash_attn", "position_embedding_type"),
+    ),
+)
+def modernbert(c: Config) -> Encoder:
+    """Warner et al. 2024: windows to both sides but in every third layer; the first layer reads the normed words."""
+    d, layers = c.size("hidden_size", 768), depth(c, 22)
+    count = c.size("num_attention_heads", 12)
+    width = c.divides("hidden_size", d, "num_attention_heads", count)
+    norm = _modern_norm(c)
+    mlp = Mlp(
+        c.size("intermediate_size", 1152),
+        activation=activation(c, "hidden_activation", "gelu"),
+        bias=biased(c, "mlp_bias", "gud"),
+    )
+    interval = c.size("global_attn_every_n_layers", 3)
+    kinds = layer_types(c, [SLIDING if i % interval else FULL for i in range(layers)])
+    side = c.size("local_attention", 128, least=2) // 2
+    c.inert("sliding_window", side)
+    bias = biased(c, "attention_bias", "qkvo")
+    turned = {
+        FULL: rope(c, width, 160000.0, kind=FULL, theta_key="global_rope_theta"),
+        SLIDING: rope(c, width, 10000.0, kind=SLIDING, theta_key="local_rope_theta"),
+    }
+
+    def layer(sort: tuple[str, bool]) -> Layer:
+        kind, first = sort
+        limit = side if kind == SLIDING else None
+        attention = Attention(count, count, width, bias=bias, positions=turned[kind], sees="all", reach=limit)
+        return Layer((Step((Branch(attention, None if first else norm),)), Step((Branch(mlp, norm),))), kind)
+
+    return Encoder(
+        Tables(c.size("vocab_size", 50368), d, norm=norm),
+        by_kind([(kind, i == 0) for i, kind in enumerate(kinds)], layer),
+        None,
+        trained=c.maybe("max_position_embeddings", 8192),
+        final=norm,
+    )
+
+
+# a decoder-only layer of today, whose tokens see each other
+_TODAY = {
+    "Ga": "input_layernorm.weight",
+    "Wq": "self_attn.q_proj.weight",
+    "Wk": "self_attn.k_proj.weight",
+    "Wv": "self_attn.v_proj.weight",
+    "Wo": "self_attn.o_proj.weight",
+    "Gqn": "self_attn.q_norm.weight",
+    "Gkn": "self_attn.k_norm.weight",
+    "Gm": "post_attention_layernorm.weight",
+    "Wg": "mlp.gate_proj.weight",
+    "Wu": "mlp.up_proj.weight",
+    "Wd": "mlp.down_proj.weight",
+}
+
+
+def _today(prefix: str) -> dict[str, str]:
+    tables = {"E": f"{prefix}embed_tokens.weight", "Gf": f"{prefix}norm.weight"}
+    return tables | under(prefix + "layers.{i}.", _TODAY)
+
+
+def _euro_masked(c: Config, made: Decoder) -> MaskedHead:
+    tied = c.flag("tie_word_embeddings", False)
+    return MaskedHead(made.embedding.vocab, made.width, tied=tied, bias=c.flag("mlp_bias", False))
+
+
+def _euro_labels(c: Config, made: Decoder) -> Pooler:
+    """Labels of the first token, of the mean, or of each token, of which the mean is taken late."""
+    pooling: Mapping[str, Over] = {"bos": "first", "mean": "mean", "late": "all"}
+    over = pooling[c.word("classifier_pooling", "late", pooling)]
+    return Pooler(made.width, labels(c), activation="gelu", over=over)
+
+
+@encoder(
+    "eurobert",
+    stem="EuroBert",
+    names=_today("model."),
+    classes=(
+        Class(MASKED, "ForMaskedLM", _euro_masked, {"Wout": "lm_head.weight", "Bout": "lm_head.bias"}),
+        Class(BASE, "Model", nothing, bare=True),
+        Class(
+            SEQUENCE,
+            "ForSequenceClassification",
+            _euro_labels,
+            {"Wpool": "dense.weight", "Wscore": "classifier.weight"},
+        ),
+        Class(TOKEN, "ForTokenClassification", each_label, {"Wscore": "classifier.weight"}),
+    ),
+    harmless=("classifier_pooling", "tie_word_embeddings"),
+)
+def eurobert(c: Config) -> Encoder:
+    """Boizard et al. 2025."""
+    c.inert("is_decoder", False)
+    d = c.size("hidden_size", 768)
+    found = heads(c, d, 12)
+    attention = Attention(
+        found.query,
+        found.kv,
+        found.width,
+        bias=biased(c, "attention_bias", "qkvo"),
+        positions=rope(c, found.width),
+        sees="all",
+    )
+    mlp = Mlp(c.size("intermediate_size", 3072), activation=activation(c), bias=biased(c, "mlp_bias", "gud"))
+    norm = rms(c, 1e-5)
+    return Encoder(
+        Tables(c.size("vocab_size", 128256), d),
+        (pre_norm(attention, mlp, norm),) * depth(c, 12),
+        None,
+        trained=c.maybe("max_position_embeddings", 8192),
+        final=norm,
+    )
+
+
+_ESMC_HEAD = {"Wdense": "lm_head.dense.weight", "Ghead": "lm_head.layer_norm.weight", "Wout": "lm_head.decoder.weight"}
+
+
+def _esmc_masked(c: Config, made: Decoder) -> MaskedHead:
+    return MaskedHead(made.embedding.vocab, made.width, made.width, "gelu", Norm("layernorm", "gain+bias"), tied=False)
+
+
+def _tanh_labels(c: Config, made: Decoder) -> Pooler:
+    return Pooler(made.width, labels(c))
+
+
+@encoder(
+    "esmc",
+    stem="Esmc",
+    names=_today("esmc."),
+    classes=(
+        Class(MASKED, "ForMaskedLM", _esmc_masked, _ESMC_HEAD),
+        Class(BASE, "Model", nothing, bare=True),
+        Class(
+            SEQUENCE,
+            "ForSequenceClassification",
+            _tanh_labels,
+            {"Wpool": "classifier.dense.weight", "Wscore": "classifier.out_proj.weight"},
+        ),
+    ),
+)
+def esmc(c: Config) -> Encoder:
+    """ESM Cambrian (EvolutionaryScale 2024): proteins; queries and keys normed over all heads, residuals scaled."""
+    c.inert("tie_word_embeddings", False)
+    d, layers = c.size("hidden_size", 2560), depth(c, 80)
+    found = heads(c, d, 40)
+    gain = Norm("layernorm", "gain")
+    attention = Attention(
+        found.query,
+        found.kv,
+        found.width,
+        bias=biased(c, "attention_bias", "qkvo"),
+        qk_norm=gain,
+        qk_norm_over="full",
+        positions=rope(c, found.width),
+        sees="all",
+    )
+    mlp = Mlp(c.size("intermediate_size", 6912), activation=activation(c), bias=biased(c, "mlp_bias", "gud"))
+    layer = pre_norm(attention, mlp, Norm("layernorm", "gain+bias"), scale=(36 / layers) ** 0.5)
+    return Encoder(
+        Tables(c.size("vocab_size", 64), d),
+        (layer,) * layers,
+        None,
+        trained=c.maybe("max_position_embeddings", 2048),
+        final=gain,
+    )
+
+
+# BERT's layer with its norms behind the sums, by today's names
+_TURNED = {
+    "Gt0": "post_attention_layernorm.weight",
+    "Wq": "self_attn.q_proj.weight",
+    "Wk": "self_attn.k_proj.weight",
+    "Wv": "self_attn.v_proj.weight",
+    "Wo": "self_attn.o_proj.weight",
+    "Gt1": "post_mlp_layernorm.weight",
+}
+_GATED = _TURNED | {"Wg": "mlp.gate_proj.weight", "Wu": "mlp.up_proj.weight", "Wd": "mlp.down_proj.weight"}
+_SCORE = {"Wscore": "classifier.weight"}
+
+
+@dataclass(frozen=True)
+class _Own:
+    """What tells these families apart: the config class's defaults, the biases, the MLP."""
+
+    defaults: Mapping[str, Any]
+    theta: float
+    bias: str = "qkvo"
+    mlp_bias: str = "ud"
+    gated: bool = False
+    fewest_types: int = 1
+
+
+def _turned(c: Config, own: _Own) -> Encoder:
+    """Words and token types; BERT's layer with rotary positions."""
+    c.absent(**{**DEFAULTS, **own.defaults})
+    c.inert("is_decoder", False)
+    d = c.size("hidden_size")
+    found = heads(c, d)
+    turned = rope(c, found.width, own.theta)
+    attention = Attention(found.query, found.query, found.width, bias=own.bias, positions=turned, sees="all")
+    mlp = Mlp(c.size("intermediate_size"), own.gated, activation(c, default=None), own.mlp_bias)
+    types = c.size("type_vocab_size", least=own.fewest_types)
+    c.flag("tie_word_embeddings", True)
+    return Encoder(
+        Tables(c.size("vocab_size"), d, norm=norm_of(c), tables=(("type", types),) if types else ()),
+        (post_norm(attention, mlp, norm_of(c)),) * depth(c),
+        None,
+        trained=c.maybe("max_position_embeddings"),
+    )
+
+
+_NOMIC_HEAD = head("cls.predictions.", norm="transform.layer_norm")
+
+
+@encoder(
+    "nomic_bert",
+    stem="NomicBert",
+    names=stored("nomic_bert.", _GATED, "layers.{i}."),
+    classes=(
+        Class(MASKED, "ForMaskedLM", masked, _NOMIC_HEAD),
+        Class(BASE, "Model", nothing, bare=True),
+        Class(
+            SEQUENCE,
+            "ForSequenceClassification",
+            pooled_labels,
+            {"Wpool": "nomic_bert.pooler.dense.weight", **_SCORE},
+        ),
+        Class(TOKEN, "ForTokenClassification", each_label, _SCORE),
+    ),
+)
+def nomic_bert(c: Config) -> Encoder:
+    """Nussbaum et al. 2024: gated, without biases."""
+    own = {"vocab_size": 30528, "hidden_act": "silu", "max_position_embeddings": 2048, "type_vocab_size": 2}
+    return _turned(c, _Own(own, 1000.0, bias="", mlp_bias="", gated=True))
+
+
+def _gte_masked(c: Config, made: Decoder) -> MaskedHead:
+    return masked(c, made, spare=False)
+
+
+_GTE_HEAD = head("lm_head.", "dense", "layer_norm") | {"Bout": "lm_head.decoder.bias"}
+
+
+@encoder(
+    "gte",
+    stem="Gte",
+    names=stored("gte.", _GATED, "layers.{i}."),
+    classes=(
+        Class(MASKED, "ForMaskedLM", _gte_masked, _GTE_HEAD),
+        Class(BASE, "Model", nothing, bare=True),
+        Class(
+            SEQUENCE, "ForSequenceClassification", pooled_labels, {"Wpool": "gte.pooler.dense.weight", **_SCORE}
+        ),
+        Class(TOKEN, "ForTokenClassification", each_label, _SCORE),
+    ),
+)
+def gte(c: Config) -> Encoder:
+    """Zhang et al. 2024 (mGTE): gated; a bias at the end of the MLP alone."""
+    own = {"vocab_size": 250048, "max_position_embeddings": 8192, "type_vocab_size": 1}
+    return _turned(c, _Own(own, 160000.0, mlp_bias="d", gated=True, fewest_types=0))
+
+
+# the code that such a repository carries beside its config
+_NEW = {
+    "Gt0": "attn_ln.weight",
+    "Wq": "attention.qkv_proj.weight[+(g r k) d]",
+    "Wk": "attention.qkv_proj.weight[+(g k) d]",
+    "Wv": "attention.qkv_proj.weight[+(g v) d]",
+    "Bq": "attention.qkv_proj.bias[+(g r k)]",
+    "Bk": "attention.qkv_proj.bias[+(g k)]",
+    "Bv": "attention.qkv_proj.bias[+(g v)]",
+    "Wo": "attention.o_proj.weight",
+    "Gt1": "mlp_ln.weight",
+    "Wu": "mlp.up_gate_proj.weight[+f d]",
+    "Wg": "mlp.up_gate_proj.weight[+f d]",
+    "Wd": "mlp.down_proj.weight",
+}
+
+
+@encoder(
+    "new",
+    stem="New",
+    names=stored("new.", _NEW),
+    classes=(
+        Class(BASE, "Model", nothing, bare=True),
+        Class(MASKED, "ForMaskedLM", _gte_masked, head("lm_head.", "dense", "norm") | {"Bout": "lm_head.decoder.bias"}),
+        Class(
+            SEQUENCE, "ForSequenceClassification", pooled_labels, {"Wpool": "new.pooler.dense.weight", **_SCORE}
+        ),
+        Class(TOKEN, "ForTokenClassification", each_label, _SCORE),
+    ),
+    harmless=("unpad_inputs", "use_memory_efficient_attention", "pack_qkv", "logn_attention_scale", "logn_attention_clip1"),
+)
+def new(c: Config) -> Encoder:
+    """The same before the library had it."""
+    c.inert("layer_norm_type", "layer_norm")
+    c.inert("position_embedding_type", "rope")
+    own = {"vocab_size": 30528, "max_position_embeddings": 2048, "type_vocab_size": 1}
+    return _turned(c, _Own(own, 10000.0, mlp_bias="d", gated=True, fewest_types=0))
+
+
+_JINA_HEAD = head("lm_head.", "dense", "layer_norm")
+
+
+@encoder(
+    "jina_embeddings_v3",
+    stem="JinaEmbeddingsV3",
+    names=stored("roberta.", _TURNED | {"Wu": "mlp.fc1.weight", "Wd": "mlp.fc2.weight"}, "layers.{i}."),
+    classes=tuple(one for one in roberta_classes("roberta.", _JINA_HEAD) if one.role != CHOICE),
+)
+def jina_embeddings_v3(c: Config) -> Encoder:
+    """Sturua et al. 2024: XLM-R with rotary positions."""
+    own = {
+        "vocab_size": 250002,
+        "hidden_size": 1024,
+        "intermediate_size": 4096,
+        "num_hidden_layers": 24,
+        "num_attention_heads": 16,
+        "max_position_embeddings": 8194,
+        "layer_norm_eps": 1e-5,
+        "type_vocab_size": 1,
+    }
+    return _turned(c, _Own(own, 20000.0))
