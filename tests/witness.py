@@ -173,6 +173,14 @@ WITNESSES = (
         ),
     ),
     Witness("y = keep(x[b n d]) -> [b t d]", misfits=("y = keep(x[b n d]) -> [t]",)),
+    Witness(
+        "y = columns(x[b n d], stride=2) -> [b t d k]",
+        misfits=(
+            "y = columns(x[b n d]) -> [b n d]",
+            "y = columns(x[b n d]) -> [b t f k]",
+            "y = columns(x[b n], z[b n]) -> [b n k]",
+        ),
+    ),
     Witness("y = view(x[b n d]) -> [n b d]", misfits=("y = view(x[b n d]) -> [b n f]",)),
     Witness(
         "w = take(l[b n e], i[b n a]) -> [b n a]",
@@ -343,10 +351,16 @@ WITNESSES = (
     ),
     Witness(
         "i = topk(l[b n e]) -> [b n a]",
-        work={"compare": B * N * E * A},
+        work={"compare": B * N * E * E},  # 29 of 23: no more are found than there are
         reads=B * N * E,
         writes=B * N * A,
         misfits=("i = topk(l[b n e]) -> [b n e]", "i = topk(l[b n e], z[e]) -> [b n a]"),
+    ),
+    Witness(
+        "i = topk(l[b n V]) -> [b n a]",
+        work={"compare": B * N * V * A},
+        reads=B * N * V,
+        writes=B * N * A,
     ),
     # -- what is kept
     Witness(
