@@ -27,7 +27,6 @@ check: $(VENV)/.dev ## format, lint, types
 	@$(BIN)/ruff format --check .
 	@$(BIN)/ruff check .
 	@$(BIN)/mypy
-	@$(BIN)/mypy --allow-untyped-decorators tests benchmarks
 
 format: $(VENV)/.dev ## rewrite what a formatter can
 	@$(BIN)/ruff format .

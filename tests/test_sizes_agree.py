@@ -19,7 +19,8 @@ from witness import SIZES, WITNESSES, Witness
 from assay.blocks import Attention, GatedDelta, Latent, Mamba, Mamba2, Mlp, Moe, Norm, Rope, Router, ShortConv
 from assay.errors import SourceError
 from assay.kinds import Extent, Stepped, Visible, kind_of
-from assay.readings.count import bind, count
+from assay.readings.binding import bind
+from assay.readings.count import count
 from assay.sources.families import FAMILIES
 from assay.sources.huggingface import read_config
 from assay.spec import Block, Model, Segment, parse_lines
@@ -315,10 +316,10 @@ def figures_of(model: Model, setting: Mapping[str, Any]) -> Figures:
 
 # -- one setting at a time -------------------------------------------------------------------------------------------
 
-FAMILIES = ("llama", "gpt", "windows", "chunks", "sparse")
+DRAWN = ("llama", "gpt", "windows", "chunks", "sparse")
 
 
-@pytest.mark.parametrize("name", FAMILIES)
+@pytest.mark.parametrize("name", DRAWN)
 @pytest.mark.parametrize("swept", ["batch", "tokens", "past"])
 @settings(max_examples=10)
 @given(data=st.data())

@@ -74,7 +74,7 @@ def test_biases(letters: str, more: int) -> None:
 )
 def test_qk_norm(over: str, gains: int, rows: int) -> None:
     """One gain for all heads, one a head, or one norm of all heads at once: 4 an element, 3 a row."""
-    of = {"qk_norm": Norm(), "qk_norm_over": over}
+    of: dict[str, Any] = {"qk_norm": Norm(), "qk_norm_over": over}
     assert counted(**of).parameters.by_part["norm"] == gains
     assert counted("scalar", **of).flops.by_part["norm"] == B * N * (4 * (H + G) * K + 3 * rows)
 

@@ -29,7 +29,8 @@ DISTIL = {
     "max_position_embeddings": 40,
 }
 
-MASKED, SEQUENCE, TOKEN = "AutoModelForMaskedLM", "AutoModelForSequenceClassification", "AutoModelForTokenClassification"
+MASKED, SEQUENCE = "AutoModelForMaskedLM", "AutoModelForSequenceClassification"
+TOKEN = "AutoModelForTokenClassification"
 QUESTION, PRETRAINING = "AutoModelForQuestionAnswering", "AutoModelForPreTraining"
 CHOICE, NEXT = "AutoModelForMultipleChoice", "AutoModelForNextSentencePrediction"
 
@@ -90,7 +91,8 @@ _BERT = {
     "ForNextSentencePrediction": NEXT,
     "ForPreTraining": PRETRAINING,
 }
-_ROBERTA = {suffix: auto for suffix, auto in _BERT.items() if suffix not in ("ForNextSentencePrediction", "ForPreTraining")}
+_ALONE = ("ForNextSentencePrediction", "ForPreTraining")
+_ROBERTA = {suffix: auto for suffix, auto in _BERT.items() if suffix not in _ALONE}
 # (model_type, what its classes' names begin with, endings and the factory of each)
 CLASSES: list[tuple[str, str, dict[str, str]]] = [
     ("bert", "Bert", _BERT),

@@ -76,7 +76,7 @@ def within(made: Sequence[Op]) -> list[Op]:
 
 @dataclass(frozen=True)
 class MaskedHead:
-    """The head of a masked-language model: a dense layer, an activation, a norm, the vocabulary (Devlin et al. 2018)."""
+    """The head of a masked-language model: a dense layer, activation, norm, vocabulary (Devlin et al. 2018)."""
 
     vocab: int
     width: int

@@ -11,7 +11,6 @@ from functools import lru_cache
 from typing import ClassVar, Protocol, Self
 
 from assay.blocks.ends import Embedding, Norm
-from assay.blocks.latent import Latent
 from assay.errors import SizeError
 from assay.records import dataclass, replace
 from assay.size import Size
@@ -81,7 +80,8 @@ class Branch:
 
     def absorbed(self) -> Branch:
         """The same branch with latent attention run the other way."""
-        return replace(self, body=self.body.absorbed()) if isinstance(self.body, Latent) else self
+        other = getattr(self.body, "absorbed", None)
+        return self if other is None else replace(self, body=other())
 
 
 @dataclass(frozen=True)
@@ -98,7 +98,7 @@ class Step:
 
     def absorbed(self) -> Step:
         """The same step with its latent attention run the other way."""
-        if not any(isinstance(branch.body, Latent) for branch in self.branches):
+        if not any(hasattr(branch.body, "absorbed") for branch in self.branches):
             return self
         return replace(self, branches=tuple(branch.absorbed() for branch in self.branches))
 
@@ -192,16 +192,21 @@ class Decoder:
         names = names if self.names is None else self.names
         made = [Segment("embedding", make_block("embedding", self.embedding.ops(), self.embedding.sizes(), names))]
         made += layer_segments(self.layers, self.embedding.width, names)
+        made += self.after_layers(names)
         if self.head is not None:
             end = self.head.segment
             made.append(Segment(end, make_block(end, self.head.ops(), self.head.sizes(), names)))
         return tuple(made)
 
+    def after_layers(self, names: Mapping[str, str]) -> list[Segment]:
+        """What stands between the last layer and whatever the class ends in: nothing."""
+        return []
+
 
 def make_block(
     name: str, made: Sequence[Op], sizes: Mapping[str, int | None], names: Mapping[str, str], prefix: str = ""
 ) -> Block:
-    """A block of ops and the sizes that are set, its weights stored under `names`, or as `prefix` and their own name."""
+    """A block of ops and the sizes that are set, its weights stored under `names`, or `prefix` and their own name."""
     used = {w.name for op in made for w in op.weights}
     given = {axis: size for axis, size in sizes.items() if size is not None}
     return Block(

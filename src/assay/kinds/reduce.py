@@ -82,6 +82,20 @@ def _normalize(op: Op, extent: Extent) -> Work:
     return {"add": elements - extent(a for a in op.axes if a != over), "divide": elements}
 
 
+def _check_sinkhorn(op: Op) -> None:
+    expect(op, len(op.inputs) == 1, "sinkhorn takes one tensor")
+    same_axes(op)
+    expect(op, len(op.axes) >= 2, "sinkhorn works on the matrix of the last two axes")
+
+
+def _sinkhorn(op: Op, extent: Extent) -> Work:
+    """Rows, then columns, each over its sum, `times` over; the first rows' sums are one already (Sinkhorn 1967)."""
+    elements, passes = extent(op.axes), 2 * int(op.attr("times", 1)) - 1
+    rows, columns = extent(op.axes[:-1]), extent((*op.axes[:-2], op.axes[-1]))
+    wide, tall = (passes - 1) // 2, (passes + 1) // 2
+    return {"divide": passes * elements, "add": passes * elements - wide * rows - tall * columns}
+
+
 def _check_topk(op: Op) -> None:
     expect(op, len(op.inputs) == 1, "topk takes one tensor")
     lost, made = set(op.inputs[0].axes) - set(op.axes), set(op.axes) - set(op.inputs[0].axes)
@@ -89,7 +103,7 @@ def _check_topk(op: Op) -> None:
 
 
 def _topk(op: Op, extent: Extent) -> Work:
-    """The maximum found once for each chosen: one comparison an element and choice; no more are chosen than there are."""
+    """The maximum found once for each chosen: one comparison an element and choice; at most all are chosen."""
     given = op.inputs[0].axes
     found = extent([axis for axis in op.axes if axis not in given])
     return {"compare": extent(given) * minimum(found, extent([axis for axis in given if axis not in op.axes]))}
@@ -133,6 +147,7 @@ register(
     Kind("sum", "sum over the axes that the result lacks", _check_sum, _sum),
     Kind("mean", "mean over the axes that the result lacks", _check_sum, _mean),
     Kind("normalize", "x over its sum", _check_reduce, _normalize, attrs=("over",)),
+    Kind("sinkhorn", "rows and columns of a matrix to sums of one", _check_sinkhorn, _sinkhorn, attrs=("times",)),
     Kind(
         "near_softmax",
         "for each choice, its share of a softmax over the scores that are near it",

@@ -28,6 +28,7 @@ class Setting:
     weights: str = "bf16"
     cache: str = "bf16"
     state: str = "fp32"
+    quantized: bool = False  # weights in the formats of the model's own scheme; `weights` is then what others have
 
     @property
     def context(self) -> Size:
@@ -87,6 +88,7 @@ def setting(
         kept,
         dtype(cache or (kept if kept in ("bf16", "fp16", "fp32") else "bf16"), "cache"),
         dtype(state, "state"),
+        model.scheme is not None and not weights,
     )
 
 
@@ -120,10 +122,8 @@ def _source(model: Model, source: object, tokens: Size) -> Size | None:
         if source is not None:
             raise SettingError(f"source is {source}; {model.name} has no encoder to give it to")
         return None
-    if source is None:
-        m = tokens if model.source_tokens is None else model.source_tokens
-    else:
-        m = lift(source, "source")
+    usual = tokens if model.source_tokens is None else model.source_tokens
+    m = usual if source is None else lift(source, "source")
     if model.source_positions is not None and surely_above(m, model.source_positions):
         raise SettingError(
             f"source is {m}; the encoder of {model.name} has a position table that ends at {model.source_positions}"

@@ -22,9 +22,7 @@ def roberta(c: Config) -> Encoder:
     return bert_like(c, padded=True, vocab_size=50265, pad_token_id=1)
 
 
-@encoder(
-    "xlm-roberta", stem="XLMRoberta", names=stored("roberta."), classes=roberta_classes("roberta.", ROBERTA_HEAD)
-)
+@encoder("xlm-roberta", stem="XLMRoberta", names=stored("roberta."), classes=roberta_classes("roberta.", ROBERTA_HEAD))
 def xlm_roberta(c: Config) -> Encoder:
     """Conneau et al. 2019."""
     return bert_like(c, padded=True, pad_token_id=1)

@@ -193,7 +193,7 @@ def olmo_hybrid(c: Config) -> Decoder:
 
 
 def olmo_delta(c: Config, width: int, query: int) -> GatedDelta:
-    """The delta rule with as many heads as attention and keys of three quarters of a head, unless the file says more."""
+    """The delta rule with as many heads as attention and keys of three quarters of a head, unless the file says."""
     keys = c.maybe("linear_num_key_heads") or query
     each = c.maybe("linear_key_head_dim") or 3 * width // (4 * keys)
     given = {
@@ -226,7 +226,8 @@ KIMI = {
     ),
 }
 _LATENT_HARMLESS = """
-    head_dim qk_head_dim first_k_dense_replace moe_layer_freq short_conv_kernel_size num_key_value_heads rope_interleave moe_router_activation_func
+    head_dim qk_head_dim first_k_dense_replace moe_layer_freq short_conv_kernel_size num_key_value_heads rope_interleave
+    moe_router_activation_func
     num_nextn_predict_layers num_mtp_layers mtp_loss_scaling_factor moe_renormalize use_grouped_topk mla_use_nope
     rope_theta rope_scaling rope_parameters partial_rotary_factor max_window_layers topk_method scoring_func
 """.split()
@@ -246,7 +247,7 @@ def kimi_table(c: Config, layers: int) -> None:
     named = {"head_dim": "linear_head_dim", "num_heads": "linear_num_heads"}
     named["short_conv_kernel_size"] = "linear_conv_kernel_dim"
     found = {new: int(inner.size(old)) for old, new in named.items() if inner.has(old)}
-    places = {}
+    places: dict[int, str] = {}
     for key, kind in (("full_attn_layers", ATTENTION), ("kda_layers", SCAN)):
         listed = inner.sequence(key, lambda v: type(v) is int and 1 <= v <= layers, "numbers of layers, from one on")
         places |= {i - 1: kind for i in listed or []}
@@ -271,7 +272,7 @@ def delta_latent(c: Config, scan: Body, attention: Body, kinds: list[str], first
 
 @family("kimi_linear", cls="KimiLinearForCausalLM", names=KIMI, harmless=_LATENT_HARMLESS)
 def kimi_linear(c: Config) -> Decoder:
-    """Kimi Team 2025, arXiv:2510.26692: three layers of Kimi delta attention to one of latent, which has no positions."""
+    """Kimi Team 2025, arXiv:2510.26692: three layers of Kimi delta attention to one of latent, without positions."""
     kimi_words(c)
     c.absent(hidden_size=2304, vocab_size=163840, max_position_embeddings=1048576, num_hidden_layers=27)
     c.absent(num_attention_heads=32, kv_lora_rank=512, qk_nope_head_dim=128, qk_rope_head_dim=64, v_head_dim=128)
@@ -281,9 +282,7 @@ def kimi_linear(c: Config) -> Decoder:
     width, layers = c.size("hidden_size"), depth(c)
     kimi_table(c, layers)
     each = c.size("linear_head_dim", 128)
-    scan = KimiDelta(
-        c.size("linear_num_heads", 32), each, c.size("linear_conv_kernel_dim", 4), rank=each, norm=rms(c)
-    )
+    scan = KimiDelta(c.size("linear_num_heads", 32), each, c.size("linear_conv_kernel_dim", 4), rank=each, norm=rms(c))
     kinds = layer_kinds(c, layers, lambda i: ATTENTION if i and i % 4 == 0 else SCAN)
     return delta_latent(c, scan, replace(latent(c), positions=None), kinds, 1, width)
 
@@ -291,8 +290,7 @@ def kimi_linear(c: Config) -> Decoder:
 @family(
     "bailing_hybrid",
     cls="BailingHybridForCausalLM",
-    names=KIMI
-    | under(LAYER + "self_attn.", {"mixer.A": "forget_gate.A_log", "Wgate": "g_proj.weight"}),
+    names=KIMI | under(LAYER + "self_attn.", {"mixer.A": "forget_gate.A_log", "Wgate": "g_proj.weight"}),
     harmless=_LATENT_HARMLESS,
 )
 def bailing_hybrid(c: Config) -> Decoder:

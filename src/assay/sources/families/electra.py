@@ -153,8 +153,7 @@ def _discriminator(c: Config, made: Decoder) -> Pooler:
 )
 def electra(c: Config) -> Encoder:
     """Clark et al. 2020: words narrower than the model, projected up."""
-    small = {"hidden_size": 256, "num_attention_heads": 4, "intermediate_size": 1024, "embedding_size": 128}
-    made = bert_like(c, **small)
+    made = bert_like(c, hidden_size=256, num_attention_heads=4, intermediate_size=1024, embedding_size=128)
     return _projected(c, made, "embedding_size")
 
 
@@ -207,7 +206,7 @@ def _order(c: Config, made: Decoder) -> Together:
     harmless=("down_scale_factor", "gap_size", "net_structure_type", "num_memory_blocks"),
 )
 def albert(c: Config) -> Encoder:
-    """Lan et al. 2019: `num_hidden_groups` groups of `inner_group_num` layers, gone through `num_hidden_layers` times."""
+    """Lan et al. 2019: `num_hidden_groups` groups of `inner_group_num` layers, run `num_hidden_layers` times."""
     c.absent(
         **{
             **DEFAULTS,
@@ -271,8 +270,7 @@ _REMBERT_HEAD = head("cls.predictions.", "dense", "LayerNorm") | {"Bout": "cls.p
 
 def _wide_masked(c: Config, made: Decoder) -> MaskedHead:
     """A dense layer to the width of a head of its own."""
-    wide = replace(masked(c, made, spare=False), inner=c.size("output_embedding_size", 1664), tied=False)
-    return wide
+    return replace(masked(c, made, spare=False), inner=c.size("output_embedding_size", 1664), tied=False)
 
 
 @encoder(
@@ -300,5 +298,3 @@ def rembert(c: Config) -> Encoder:
         tie_word_embeddings=False,
     )
     return _projected(c, made, "input_embedding_size", always=True)
-
-

@@ -92,9 +92,7 @@ def encoder(
 ) -> Callable[[Callable[[Config], Decoder]], Callable[[Config], Decoder]]:
     """Register a reader of encoders, the first of whose classes is read where the config names none."""
     keys = (*HARMLESS, *harmless)
-    return family(
-        *model_types, cls=stem + classes[0].suffix, names=names, harmless=keys, also=also, classes=classes
-    )
+    return family(*model_types, cls=stem + classes[0].suffix, names=names, harmless=keys, also=also, classes=classes)
 
 
 def dense_attention(c: Config, width: int, bias: str = "qkvo", **more: Any) -> Attention:

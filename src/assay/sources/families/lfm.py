@@ -29,7 +29,7 @@ def names(attention: Mapping[str, str]) -> dict[str, str]:
         "Gm": "ffn_norm.weight",
         "Gpa": "post_operator_norm.weight",
         "Gpm": "post_ffn_norm.weight",
-        **under("self_attn.", {f"W{letter}": f"{letter}_proj.weight" for letter in "qkv"} | attention),
+        **under("self_attn.", {**{f"W{letter}": f"{letter}_proj.weight" for letter in "qkv"}, **attention}),
     }
     ends = {"E": "model.embed_tokens.weight", "Gf": "model.embedding_norm.weight", "Wout": "lm_head.weight"}
     return {**ends, **under(LAYER, own)}
@@ -68,9 +68,7 @@ def lfm2(c: Config) -> Decoder:
     older(c, width)
     conv = ShortConv(width, c.size("conv_L_cache", 3), c.flag("conv_bias", False))
     places = c.sequence("full_attn_idxs", lambda v: type(v) is int and 0 <= v < layers, "indices of layers")
-    kinds = layer_kinds(
-        c, layers, lambda i: ATTENTION if places is None or i in places else CONV, (ATTENTION, CONV)
-    )
+    kinds = layer_kinds(c, layers, lambda i: ATTENTION if places is None or i in places else CONV, (ATTENTION, CONV))
     bodies: dict[str, Body] = {CONV: conv, ATTENTION: attention_of(c, width, norm)}
     mlp = Mlp(lfm2_width(c))
     made = by_kind(kinds, lambda kind: pre_norm(bodies[kind], mlp, norm, kind))
@@ -78,7 +76,7 @@ def lfm2(c: Config) -> Decoder:
 
 
 def lfm2_width(c: Config) -> int:
-    """Two thirds of the width given, times a factor, rounded up to a multiple, unless the file says that it is final."""
+    """Two thirds of the width given, times a factor, rounded up to a multiple, unless the file calls it final."""
     width = c.size("intermediate_size", 12288)
     by, multiple = c.number("block_ffn_dim_multiplier", 1.0), c.size("block_multiple_of", 256)
     if not c.flag("block_auto_adjust_ff_dim", True):
@@ -118,9 +116,7 @@ def lfm2_moe(c: Config) -> Decoder:
     return stack(c, by_kind([(kind, i < first) for i, kind in enumerate(kinds)], layer), width, norm, tied=True)
 
 
-LFM3 = names(
-    {"Wo": "o_proj.weight", "Gqn": "q_norm.weight", "Gkn": "k_norm.weight", "Wz": "g_proj.weight"}
-)
+LFM3 = names({"Wo": "o_proj.weight", "Gqn": "q_norm.weight", "Gkn": "k_norm.weight", "Wz": "g_proj.weight"})
 
 
 @family("lfm3", cls="Lfm3ForCausalLM", names=LFM3)

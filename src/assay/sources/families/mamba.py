@@ -134,7 +134,8 @@ def mamba2(c: Config) -> Decoder:
     width, norm = c.size("hidden_size"), rms(c, 1e-5, "layer_norm_epsilon")
     if c.size("num_heads") * c.size("head_dim") != c.size("expand") * width:
         c.fail("num_heads", f"expand x hidden_size / head_dim: {c.size('expand') * width} / {c.size('head_dim')}")
-    return alone(c, mamba2_mixer(c, "num_heads", "head_dim", "state_size", "n_groups", "conv_kernel", norm), width, norm)
+    mixer = mamba2_mixer(c, "num_heads", "head_dim", "state_size", "n_groups", "conv_kernel", norm)
+    return alone(c, mixer, width, norm)
 
 
 def mamba2_mixer(

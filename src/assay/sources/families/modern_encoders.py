@@ -97,9 +97,7 @@ def _modern_labels(over: Over | None, count: Callable[[Config], int]) -> Callabl
         act = activation(c, "classifier_activation", "gelu")
         dense_bias = c.flag("classifier_bias", False)
         read = over or pooled
-        return Pooler(
-            made.width, count(c), activation=act, over=read, after=_modern_norm(c), dense_bias=dense_bias
-        )
+        return Pooler(made.width, count(c), activation=act, over=read, after=_modern_norm(c), dense_bias=dense_bias)
 
     return end
 
@@ -368,9 +366,7 @@ _GTE_HEAD = head("lm_head.", "dense", "layer_norm") | {"Bout": "lm_head.decoder.
     classes=(
         Class(MASKED, "ForMaskedLM", _gte_masked, _GTE_HEAD),
         Class(BASE, "Model", nothing, bare=True),
-        Class(
-            SEQUENCE, "ForSequenceClassification", pooled_labels, {"Wpool": "gte.pooler.dense.weight", **_SCORE}
-        ),
+        Class(SEQUENCE, "ForSequenceClassification", pooled_labels, {"Wpool": "gte.pooler.dense.weight", **_SCORE}),
         Class(TOKEN, "ForTokenClassification", each_label, _SCORE),
     ),
 )
@@ -404,12 +400,13 @@ _NEW = {
     classes=(
         Class(BASE, "Model", nothing, bare=True),
         Class(MASKED, "ForMaskedLM", _gte_masked, head("lm_head.", "dense", "norm") | {"Bout": "lm_head.decoder.bias"}),
-        Class(
-            SEQUENCE, "ForSequenceClassification", pooled_labels, {"Wpool": "new.pooler.dense.weight", **_SCORE}
-        ),
+        Class(SEQUENCE, "ForSequenceClassification", pooled_labels, {"Wpool": "new.pooler.dense.weight", **_SCORE}),
         Class(TOKEN, "ForTokenClassification", each_label, _SCORE),
     ),
-    harmless=("unpad_inputs", "use_memory_efficient_attention", "pack_qkv", "logn_attention_scale", "logn_attention_clip1"),
+    harmless=(
+        *("unpad_inputs", "use_memory_efficient_attention", "pack_qkv"),
+        *("logn_attention_scale", "logn_attention_clip1"),
+    ),
 )
 def new(c: Config) -> Encoder:
     """The same before the library had it."""

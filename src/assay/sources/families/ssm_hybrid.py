@@ -260,9 +260,10 @@ def falcon_h1(c: Config) -> Decoder:
         scale=(c.number("key_multiplier", 1.0) or 1.0) * h.width**-0.5,  # the keys' multiplier with the scores' scale
     )
     scan = falcon_h1_mixer(c, width, norm)
+    before, after = c.number("attention_in_multiplier", 1.0), c.number("attention_out_multiplier", 1.0)
     both = Step(
         (
-            Branch(Scaled(attention, c.number("attention_in_multiplier", 1.0), c.number("attention_out_multiplier", 1.0))),
+            Branch(Scaled(attention, before, after)),
             Branch(Scaled(scan, None, c.number("ssm_out_multiplier", 1.0), tag="s")),
         ),
         before=norm,

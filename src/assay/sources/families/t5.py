@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Literal
 
 from assay.blocks import Attention, Branch, CrossAttention, Decoder, Embedding, Final, Head, Layer, Mlp, Norm, Step
 from assay.blocks.encoder_decoder import EncoderDecoder, of
@@ -78,7 +79,7 @@ def attention(c: Config, encoder: bool) -> Attention:
     """Scores are not scaled: the initial values are."""
     heads = c.size("num_heads")
     buckets = c.size("relative_attention_num_buckets", 32)
-    sees = "all" if encoder else "past"
+    sees: Literal["all", "past"] = "all" if encoder else "past"
     return Attention(heads, heads, c.size("d_kv"), scale=1.0, sees=sees, relative=buckets)
 
 

@@ -107,9 +107,7 @@ def zamba(c: Config) -> Decoder:
     made = by_kind(kinds, lambda kind: Layer((Step((bodies[kind],)),), kind))
     first = kinds.index(HYBRID) if HYBRID in kinds else 0
     at = f"model.layers.{first}.shared_transf."
-    return zamba_stack(
-        c, made, width, norm, {**scans(ZAMBA_MIXER), **shared("shared0.", at, "gate_proj", "up_proj")}
-    )
+    return zamba_stack(c, made, width, norm, {**scans(ZAMBA_MIXER), **shared("shared0.", at, "gate_proj", "up_proj")})
 
 
 @family("zamba2", cls="Zamba2ForCausalLM", names=scans(MAMBA2), harmless=_HARMLESS)
