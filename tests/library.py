@@ -34,7 +34,7 @@ def built(config: dict[str, Any], auto: str = "AutoModelForCausalLM") -> Any:
 def their_ledger(model: Any) -> Ledger:
     """Name with the layer collapsed -> (shape, occurrences), shared parameters once.
 
-    A tied table has the name of the embedding, also where the head comes first.
+    A tied table has the name of the embedding, also where the head comes first, unless both halves share it.
     """
     ledger: Ledger = {}
     try:
@@ -43,7 +43,9 @@ def their_ledger(model: Any) -> Ledger:
         table = None
     names = {id(p): name for name, p in reversed(list(model.named_parameters(remove_duplicate=False)))}
     names |= {
-        id(module.weight): f"{path}.weight" for path, module in model.named_modules() if module is table and path
+        id(module.weight): f"{path}.weight"
+        for path, module in model.named_modules()
+        if module is table and path and not names[id(module.weight)].endswith("shared.weight")
     }
     for name, parameter in ((names[id(p)], p) for p in model.parameters()):
         key = collapse(name)
@@ -94,7 +96,22 @@ def has_library() -> bool:
     return True
 
 
-def their_flops(config: dict[str, Any], tokens: int, auto: str = "AutoModelForCausalLM") -> int:
+def inputs(config: Any, tokens: int, source: int | None = None) -> dict[str, Any]:
+    """What the library's model is called with: an encoder-decoder has `source` tokens, or frames of sound, besides."""
+    import torch
+
+    ids = torch.zeros((1, tokens), dtype=torch.long)
+    if not config.is_encoder_decoder:
+        return {"input_ids": ids}
+    m = tokens if source is None else source
+    if hasattr(config, "num_mel_bins"):
+        return {"input_features": torch.zeros((1, config.num_mel_bins, m)), "decoder_input_ids": ids}
+    return {"input_ids": torch.zeros((1, m), dtype=torch.long), "decoder_input_ids": ids}
+
+
+def their_flops(
+    config: dict[str, Any], tokens: int, auto: str = "AutoModelForCausalLM", source: int | None = None
+) -> int:
     """2 per multiply-add of a prefill, counted by PyTorch while the library's model of a small config runs.
 
     Eager attention and batched experts, for the stock counter has no rule for the fused ones.
@@ -109,13 +126,14 @@ def their_flops(config: dict[str, Any], tokens: int, auto: str = "AutoModelForCa
         made._attn_implementation = "eager"
         made._experts_implementation = "batched_mm"
         model = getattr(transformers, auto).from_config(made, attn_implementation="eager").eval().requires_grad_(False)
-        ids = torch.zeros((1, tokens), dtype=torch.long)
         with FlopCounterMode(display=False) as counter, torch.no_grad():
-            model(input_ids=ids, use_cache=False)
+            model(**inputs(made, tokens, source), use_cache=False)
     return int(counter.get_total_flops())
 
 
-def check_against_library(config: dict[str, Any], tokens: int = 0, auto: str = "AutoModelForCausalLM") -> None:
+def check_against_library(
+    config: dict[str, Any], tokens: int = 0, auto: str = "AutoModelForCausalLM", source: int | None = None
+) -> None:
     """Our reading of a config equals the library's model: every tensor, the total, FLOPs where `tokens` is given."""
     from assay.readings.count import count
     from assay.sources.huggingface import read_config
@@ -123,9 +141,9 @@ def check_against_library(config: dict[str, Any], tokens: int = 0, auto: str = "
     ours, theirs = read_config(config, "config", "model"), built(config, auto)
     found = differences(our_ledger(ours), their_ledger(theirs))
     assert not found, "\n".join(found)
-    counted = count(ours, tokens=max(tokens, 1))
+    counted = count(ours, tokens=max(tokens, 1), source=source)
     total = sum(p.numel() for p in theirs.parameters())
     assert counted.parameters.total == total, f"parameters: ours {counted.parameters.total}, theirs {total}"
     if tokens:
-        flops = their_flops(config, tokens, auto)
+        flops = their_flops(config, tokens, auto, source)
         assert counted.flops.total == flops, f"FLOPs: ours {counted.flops.total}, theirs {flops}"

@@ -69,7 +69,8 @@ def bart_names(encoder: Names = ENCODER_LAYER, decoder: Names = DECODER_LAYER, a
             under("model.encoder.", {**around, **under("layers.{i}.", encoder)}),
             under("model.decoder.", {**around, **under("layers.{i}.", decoder)}),
         ),
-        **dict.fromkeys(("E", "Espare", "encoder.E", "decoder.E"), "model.shared.weight"),
+        **dict.fromkeys(("E", "encoder.E", "decoder.E"), "model.shared.weight"),
+        "Espare": "model.shared.weight[V d]",
         "Wout": "lm_head.weight",
         "Bout": "~final_logits_bias[1 V]",
     }
