@@ -7,7 +7,7 @@ from witness import SIZES, WITNESSES, Witness
 
 from assay.errors import AssayError, KindError, NotationError
 from assay.kinds import KINDS, SORTS, Extent, Kind, check, kind_of, register
-from assay.readings.count import bind
+from assay.readings.binding import bind
 from assay.spec import Block, Op, parse, parse_lines
 
 NAMES = [witness.line for witness in WITNESSES]

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from assay.kinds.layout import band_pairs
 from assay.kinds.state import causal_pairs, chunk_pairs, triangle, window_pairs
-from assay.readings.count import bind, count
+from assay.readings.binding import bind
+from assay.readings.count import count
 
 lengths = st.integers(0, 60)
 limits = st.integers(1, 70)

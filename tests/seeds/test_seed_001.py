@@ -446,7 +446,7 @@ def test_norms_softmax_and_rotation_are_less_than_a_few_percent(
 def sum_of_products(model: Model, context: int) -> int:
     """Scalar operations inside contractions: 2 a multiply-add, less one addition a result."""
     from assay.kinds import kind_of
-    from assay.readings.count import bind
+    from assay.readings.binding import bind
 
     total = 0
     for segment in model.segments:

@@ -12,7 +12,8 @@ from drawn import LLAMA3_8B, LLAMA3_70B, LLAMA_7B, block, draw, read
 
 import assay
 from assay.kinds import kind_of
-from assay.readings.count import Count, Flops, bind, count
+from assay.readings.binding import bind
+from assay.readings.count import Count, Flops, count
 from assay.spec import Model
 
 
