@@ -12,12 +12,13 @@ SRC = Path(__file__).resolve().parents[1] / "src" / "assay"
 
 # errors <- size <- spec <- kinds <- {blocks <- sources, rewrites, readings} <- report <- cli; records is a tool of all
 LEAVES = {"errors", "records"}
-SPEC = LEAVES | {"size", "spec"}
+SPEC = LEAVES | {"size", "formats", "spec"}
 MAY_IMPORT: dict[str, set[str]] = {
     "errors": set(),
     "records": set(),
     "size": LEAVES,
-    "spec": LEAVES | {"size"},
+    "formats": LEAVES | {"size"},
+    "spec": LEAVES | {"size", "formats"},
     "kinds": SPEC,
     "blocks": SPEC | {"kinds"},
     "sources": SPEC | {"kinds", "blocks"},
@@ -157,12 +158,13 @@ def test_only_kinds_ask_for_a_kind(part: str) -> None:
 def test_no_reading_names_a_family() -> None:
     from assay.sources.families import FAMILIES
 
+    families = set(FAMILIES) - {"new"}  # also the word for a result that is no view
     named = {
         f"{module}:{node.lineno}"
         for module, path in MODULES.items()
         if layer(module) in ("kinds", "readings", "report")
         for node in ast.walk(ast.parse(path.read_text()))
-        if isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value in FAMILIES
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value in families
     }
     assert named == set()
 

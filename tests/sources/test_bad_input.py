@@ -255,6 +255,14 @@ def test_a_dict_within_itself() -> None:
 MISSING = re.compile(r"config: (?P<key>\w+) is missing; it must be (?P<what>.*)")
 
 
+def fitting(what: str) -> Any:
+    """A value that is what a message says is allowed: an integer, a list of words, true or false."""
+    if what.startswith("an integer"):
+        return 8
+    listed = re.fullmatch(r"a list of (\d+) items, each one of (\w+),.*", what)
+    return [listed[2]] * int(listed[1]) if listed else "true" in what
+
+
 @lru_cache
 def smallest(model_type: str) -> dict[str, Any]:
     """The config that holds nothing but its type, and the keys that its config class has no value for."""
@@ -266,8 +274,7 @@ def smallest(model_type: str) -> dict[str, Any]:
             lacking = MISSING.fullmatch(str(error))
             if lacking is None:
                 raise
-            is_size = lacking["what"].startswith("an integer")
-            config[lacking["key"]] = 8 if is_size else "true" in lacking["what"]
+            config[lacking["key"]] = fitting(lacking["what"])
         else:
             return config
     raise AssertionError(config)
