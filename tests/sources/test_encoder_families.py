@@ -29,6 +29,8 @@ DISTIL = {
     "max_position_embeddings": 40,
 }
 
+RELATIVE = {"relative_attention": True, "pos_att_type": ["p2c", "c2p"]}
+
 MASKED, SEQUENCE = "AutoModelForMaskedLM", "AutoModelForSequenceClassification"
 TOKEN = "AutoModelForTokenClassification"
 QUESTION, PRETRAINING = "AutoModelForQuestionAnswering", "AutoModelForPreTraining"
@@ -38,6 +40,7 @@ CHOICE, NEXT = "AutoModelForMultipleChoice", "AutoModelForNextSentencePrediction
 DEFAULTS = [
     *("bert", "roberta", "xlm-roberta", "camembert", "data2vec-text", "distilbert", "electra", "albert", "mpnet"),
     *("rembert", "modernbert", "eurobert", "esmc", "nomic_bert", "gte", "jina_embeddings_v3"),
+    *("deberta", "deberta-v2"),
 ]
 
 # one key at a time, another value than the default's
@@ -80,6 +83,18 @@ VARIED: list[dict[str, Any]] = [
     {"model_type": "gte", **SMALL},
     {"model_type": "gte", **SMALL, "type_vocab_size": 0, "tie_word_embeddings": False},
     {"model_type": "jina_embeddings_v3", **SMALL, "tie_word_embeddings": False, "hidden_act": "relu"},
+    {"model_type": "deberta", **SMALL, "type_vocab_size": 2, "tie_word_embeddings": False},
+    {"model_type": "deberta", **SMALL, **RELATIVE, "max_relative_positions": 6},
+    {"model_type": "deberta", **SMALL, **RELATIVE, "pos_att_type": "c2p", "position_biased_input": False},
+    {"model_type": "deberta", **SMALL, **RELATIVE, "pos_att_type": ["p2c"], "embedding_size": 16},
+    {"model_type": "deberta-v2", **SMALL},
+    {"model_type": "deberta-v2", **SMALL, "legacy": False},
+    {"model_type": "deberta-v2", **SMALL, "share_att_key": True},
+    {"model_type": "deberta-v2", **SMALL, **RELATIVE, "share_att_key": True, "position_buckets": 8},
+    {"model_type": "deberta-v2", **SMALL, **RELATIVE, "max_relative_positions": 6, "norm_rel_ebd": "layer_norm"},
+    {"model_type": "deberta-v2", **SMALL, **RELATIVE, "pos_att_type": ["p2c"], "share_att_key": True},
+    {"model_type": "deberta-v2", **SMALL, **RELATIVE, "pos_att_type": ["c2p"], "position_biased_input": False},
+    {"model_type": "deberta-v2", **SMALL, **RELATIVE, "conv_kernel_size": 3, "conv_act": "gelu"},
 ]
 
 _BERT = {
@@ -111,6 +126,8 @@ CLASSES: list[tuple[str, str, dict[str, str]]] = [
     ("nomic_bert", "NomicBert", {k: v for k, v in _ROBERTA.items() if v not in (CHOICE, QUESTION)}),
     ("gte", "Gte", {k: v for k, v in _ROBERTA.items() if v not in (CHOICE, QUESTION)}),
     ("jina_embeddings_v3", "JinaEmbeddingsV3", {k: v for k, v in _ROBERTA.items() if v != CHOICE}),
+    ("deberta", "Deberta", {k: v for k, v in _ROBERTA.items() if v != CHOICE}),
+    ("deberta-v2", "DebertaV2", _ROBERTA),
 ]
 # keys that a type has beside those of SMALL, or in other words
 OWN: dict[str, dict[str, Any]] = {

@@ -47,15 +47,39 @@ def _check_concat(op: Op) -> None:
         expect(op, len(rest) == 1, f"{tensor} must have one axis that is joined")
 
 
+def _check_repeat(op: Op) -> None:
+    expect(op, len(op.inputs) == 1, "repeat takes one tensor")
+    expect(op, set(op.inputs[0].axes) < set(op.axes), "repeat adds axes along which all is alike")
+
+
 def _check_pick(op: Op) -> None:
     expect(op, len(op.inputs) == 1, f"{op.kind} takes one tensor")
     lost = set(op.inputs[0].axes) - set(op.axes)
     expect(op, len(lost) == 1 and set(op.axes) < set(op.inputs[0].axes), f"{op.kind} drops one axis")
 
 
+def _bind_distances(op: Op, extent: Extent) -> None:
+    """Twice as many as there are tokens, or as the limit."""
+    _, made = _renamed(op)
+    extent.sizes[made] = 2 * minimum(extent.value(op.attr("tokens")), extent.value(op.attr("limit")))
+
+
+def _check_distances(op: Op) -> None:
+    _renamed(op)
+    given = op.attr("tokens") is not None and op.attr("limit") is not None
+    expect(op, given, "distances names the axis of its tokens and the limit to either side")
+
+
+def _check_unfold(op: Op) -> None:
+    expect(op, len(op.inputs) == 1, "unfold takes one tensor")
+    made = set(op.axes) - set(op.inputs[0].axes)
+    expect(op, len(made) == 1 and set(op.inputs[0].axes) < set(op.axes), "unfold adds one axis, the neighbours")
+
+
 def _check_take(op: Op) -> None:
     expect(op, len(op.inputs) == 2, "take picks values by index")
-    expect(op, set(op.axes) == set(op.inputs[1].axes), "take has the axes of the index")
+    values, index = set(op.inputs[0].axes), set(op.inputs[1].axes)
+    expect(op, index <= set(op.axes) <= values | index, "take has the axes of the index, and others of the values")
 
 
 def _check_columns(op: Op) -> None:
@@ -83,7 +107,19 @@ register(
     ),
     Kind("rename", "an axis by another name", _check_rename, reads=nothing, writes=nothing, storage="view"),
     Kind("slice", "a part along one axis", _check_rename, reads=nothing, writes=nothing, storage="view"),
+    Kind("unfold", "each position with its neighbours", _check_unfold, reads=nothing, writes=nothing, storage="view"),
+    Kind(
+        "distances",
+        "of a table of relative positions, those that so many tokens have",
+        _check_distances,
+        bind=_bind_distances,
+        reads=nothing,
+        writes=nothing,
+        storage="view",
+        attrs=("tokens", "limit"),
+    ),
     Kind("first", "the first along an axis", _check_pick, reads=nothing, writes=nothing, storage="view"),
+    Kind("repeat", "the same along further axes", _check_repeat, reads=nothing, writes=nothing, storage="view"),
     Kind("concat", "operands behind each other along an axis", _check_concat),
     Kind("keep", "the positions that get logits", _check_rename, reads=nothing, writes=nothing, storage="view"),
     Kind("view", "the same elements", same_axes, reads=nothing, writes=nothing, storage="view"),

@@ -172,7 +172,7 @@ def finish(c: Config, made: Stack, family: Family, role: str) -> tuple[Stack, Na
 
 def _listed(c: Config, made: Stack, chosen: Class, names: Names) -> tuple[Stack, Names]:
     """The model with the end of a listed class."""
-    together = {**names, **chosen.names}
+    together = {**names, **chosen.names, **(made.names or {})}  # those of this very config last
     if chosen.bare:
         together = _without(_prefix(names), together)
     end = chosen.end(c, made)
