@@ -18,6 +18,7 @@ ACTIVATIONS: dict[str, dict[str, int]] = {
     "gelu_tanh": {"multiply": 6, "add": 2, "function": 1},  # x/2 (1 + tanh(c (x + 0.044715 x^3)))
     "quick_gelu": {"multiply": 2, "exp": 1, "add": 1, "divide": 1},  # x sigmoid(1.702 x)
     "swiglu_clamp": {"compare": 3, "multiply": 2, "exp": 1, "add": 2, "divide": 1},  # gpt-oss
+    "swiglu_limit": {"compare": 3, "multiply": 2, "exp": 1, "add": 1, "divide": 1},  # both halves within a limit
     "identity": {},
     "exp": {"exp": 1},
     "softplus": {"exp": 1, "add": 1, "function": 1},
@@ -25,7 +26,7 @@ ACTIVATIONS: dict[str, dict[str, int]] = {
 }
 
 # what some of them take besides
-CONSTANTS = {"swiglu_clamp": ("alpha", "limit")}
+CONSTANTS = {"swiglu_clamp": ("alpha", "limit"), "swiglu_limit": ("limit",)}
 
 
 def _per_element(work: dict[str, int]) -> Callable[[Op, Extent], Work]:
@@ -56,6 +57,17 @@ def _check_broadcast(op: Op) -> None:
     expect(op, set(op.axes) == known, f"{op.kind} keeps the axes of its operands")
 
 
+def _lerp(op: Op, extent: Extent) -> Work:
+    """w x + (1 - w) y: two products and their sum, and the other weight once."""
+    elements = extent(op.axes)
+    return {"multiply": 2 * elements, "add": elements + extent(op.inputs[2].axes)}
+
+
+def _check_lerp(op: Op) -> None:
+    expect(op, len(op.inputs) == 3 and op.inputs[0].axes == op.inputs[1].axes, "lerp takes x, y and a weight")
+    same_axes(op)
+
+
 def _rope(op: Op, extent: Extent) -> Work:
     """Each rotated element: two products and their sum (Su et al. 2021, eq. 34)."""
     rotated = extent(op.axes[:-1]) * extent.value(op.attr("width", op.axes[-1]))
@@ -67,6 +79,8 @@ _ROPE = ("width", "theta", "scaling", "style")
 register(
     Kind("add", "sum of operands", _check_broadcast, _sum, attrs=("scale", "keep")),
     Kind("mul", "product of operands", _check_broadcast, _product),
+    Kind("div", "quotient of operands", _check_broadcast, _per_element({"divide": 1})),
+    Kind("lerp", "x times w plus y times 1 - w", _check_lerp, _lerp),
     Kind("scale", "times a constant", same_axes, _per_element({"multiply": 1}), attrs=("by",)),
     Kind("sinusoid", "plus sines and cosines of the position", same_axes, _per_element({"add": 1, "function": 1})),
     Kind("mask", "plus a bias or mask", same_axes, _per_element({"add": 1}), attrs=("keep",)),

@@ -6,7 +6,7 @@ element of the state once and reads it out `reads` times, one multiply-add each 
 
 from __future__ import annotations
 
-from assay.kinds.base import Extent, Kind, Work, dimension, expect, flat, register, union
+from assay.kinds.base import Extent, Kind, Work, dimension, expect, flat, register, same_axes, union
 from assay.size import Size, is_integer
 from assay.spec import Axes, Op
 
@@ -42,12 +42,35 @@ def _scan_state(op: Op, extent: Extent) -> Size:
     return extent(("b", *_state_axes(op)))
 
 
+def _check_peak(op: Op) -> None:
+    expect(op, len(op.activations) >= 1, "peak takes at least one tensor of tokens")
+    expect(op, set(_state_axes(op)) <= set(op.axes), "every axis of the state is one of the result")
+    same_axes(op)
+
+
+def _peak(op: Op, extent: Extent) -> Work:
+    """The one so far less its decay, and the larger of it and the new one."""
+    elements = extent(op.axes)
+    return {"add": elements, "compare": elements}
+
+
+def _columns(op: Op) -> Axes:
+    """The axis of a kernel's columns: neither a channel that it reads nor one that it makes."""
+    known = {*op.axes, *op.inputs[0].axes}
+    return tuple(a for a in op.weights[0].axes if a not in known)
+
+
 def _check_conv(op: Op) -> None:
     weights = op.weights
     expect(op, len(op.activations) == 1 and 1 <= len(weights) <= 2, "conv takes x, a kernel and perhaps a bias")
-    expect(op, set(op.axes) == set(op.inputs[0].axes), "conv keeps the axes of x")
-    made = set(weights[0].axes) - set(op.axes)
-    expect(op, len(made) == 1, f"{weights[0]} has one axis of its own: the kernel's columns")
+    known = {a for t in op.inputs[:2] for a in t.axes}
+    expect(op, set(op.axes) <= known, f"[{' '.join(op.axes)}] has an axis that no operand has")
+    lost = set(op.inputs[0].axes) - set(op.axes)
+    expect(op, lost <= set(weights[0].axes), "conv keeps the axes of x but for channels that it mixes")
+    expect(op, len(_columns(op)) == 1, f"{weights[0]} has one axis of its own: the kernel's columns")
+    for bias in weights[1:]:
+        expect(op, set(bias.axes) <= set(op.axes), f"the bias {bias} has an axis that the result lacks")
+    expect(op, op.attr("held", "kernel") in ("kernel", "past"), "held is kernel or past")
 
 
 def _conv(op: Op, extent: Extent) -> Work:
@@ -58,16 +81,29 @@ def _conv(op: Op, extent: Extent) -> Work:
 
 
 def _conv_layout(op: Op, axes: Axes) -> tuple[str, ...]:
-    """Channels, one input channel a group, kernel: as nn.Conv1d keeps a depthwise kernel."""
+    """Channels made, channels mixed (one where a channel has a kernel of its own), kernel: as nn.Conv1d keeps it."""
     if axes != op.weights[0].axes:
         return flat(op, axes)
-    channels = [a for a in axes if a in op.axes]
-    return (dimension(channels), "1", *(a for a in axes if a not in channels))
+    columns = _columns(op)
+    made = [a for a in axes if a in op.axes]
+    return (dimension(made), dimension(a for a in axes if a not in made and a not in columns), *columns)
 
 
 def _conv_state(op: Op, extent: Extent) -> Size:
-    """As many columns as the kernel has."""
-    return extent(("b", *op.weights[0].axes))
+    """As many columns as the kernel has, or those before the present one."""
+    columns = extent(_columns(op)) - (1 if op.attr("held", "kernel") == "past" else 0)
+    channels = [a for a in op.inputs[0].axes if a in op.weights[0].axes]
+    return columns * extent(("b", *channels))
+
+
+def _check_shift(op: Op) -> None:
+    expect(op, len(op.inputs) == 1, "shift takes one tensor")
+    same_axes(op)
+
+
+def _shift_state(op: Op, extent: Extent) -> Size:
+    """The last token."""
+    return extent(a for a in op.axes if a != "n")
 
 
 register(
@@ -83,11 +119,22 @@ register(
     ),
     Kind(
         "conv",
-        "each channel with its own kernel over the last few tokens",
+        "a kernel over the last few tokens, of each channel or of all in a group",
         _check_conv,
         _conv,
         state=_conv_state,
         layout=_conv_layout,
         contracts=True,
+        attrs=("held",),
+    ),
+    Kind("shift", "the token before", _check_shift, state=_shift_state),
+    Kind(
+        "peak",
+        "the largest so far, each step less a decay",
+        _check_peak,
+        _peak,
+        state=_scan_state,
+        kept="state",
+        attrs=("state",),
     ),
 )

@@ -62,6 +62,8 @@ MODULES = {
     "zamba": "zamba zamba2",
     "qwen_moe": "qwen2_moe qwen3_moe flint mellum",
     "whisper": "whisper",
+    "translation": "fsmt nllb-moe",
+    "switch": "switch_transformers",
     "t5": "t5 mt5 umt5",
 }
 _HOME = {model_type: module for module, types in MODULES.items() for model_type in types.split()}
