@@ -60,6 +60,7 @@ MODULES = {
     "sparse_latent": "deepseek_v32 glm_moe_dsa axk2 dots3_note_text",
     "ssm_hybrid": "jamba bamba granitemoehybrid falcon_h1 nemotron_h",
     "zamba": "zamba zamba2",
+    "zaya": "zaya",
     "qwen_moe": "qwen2_moe qwen3_moe flint mellum",
     "whisper": "whisper",
     "translation": "fsmt nllb-moe",
