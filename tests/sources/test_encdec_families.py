@@ -82,6 +82,23 @@ SMALL = [
     t5("mt5"),
     t5("mt5", feed_forward_proj="relu"),
     t5("umt5"),
+    bart("fsmt", src_vocab_size=61, vocab_size=67),
+    bart("fsmt", src_vocab_size=67, vocab_size=67, tie_word_embeddings=True, pad_token_id=3),
+    t5("switch_transformers", num_experts=3, num_sparse_encoder_layers=1, num_sparse_decoder_layers=1),
+    t5("switch_transformers", num_experts=2, num_sparse_encoder_layers=0, num_sparse_decoder_layers=3),
+    t5(
+        "switch_transformers",
+        num_sparse_encoder_layers=2,
+        num_sparse_decoder_layers=1,
+        router_bias=True,
+        tie_word_embeddings=False,
+    ),
+]
+# the library runs other experts than the architecture's: no witness for FLOPs
+TENSORS_ONLY = [
+    bart("nllb-moe", num_experts=3, encoder_sparse_step=2, decoder_sparse_step=3),
+    bart("nllb-moe", num_experts=2, encoder_sparse_step=1, decoder_sparse_step=0, router_bias=True),
+    bart("nllb-moe", num_experts=2, encoder_sparse_step=1, decoder_sparse_step=1, tie_word_embeddings=False),
 ]
 
 
@@ -96,3 +113,9 @@ def named(config: dict[str, Any]) -> str:
 def test_small_models_are_the_librarys(config: dict[str, Any]) -> None:
     check_against_library(config, tokens=7, auto=SEQ2SEQ)
     check_against_library(config, tokens=7, source=11, auto=SEQ2SEQ)
+
+
+@needs_library
+@pytest.mark.parametrize("config", TENSORS_ONLY, ids=named)
+def test_small_models_hold_the_librarys_tensors(config: dict[str, Any]) -> None:
+    check_against_library(config, auto=SEQ2SEQ)

@@ -5,7 +5,7 @@ Families differ in where their norms stand, in their positions, and in a bias of
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 from assay.blocks import Attention, Branch, CrossAttention, Decoder, Embedding, Final, Head, Layer, Mlp, Norm, Step
 from assay.blocks.encoder_decoder import EncoderDecoder, SpareEmbedding
@@ -125,9 +125,10 @@ def layer(bodies: tuple[Body, ...], norm: Norm, pre: bool) -> Layer:
     return Layer(tuple(Step((Branch(body, norm if pre else None),), after=None if pre else norm) for body in bodies))
 
 
-def renamed(c: Config) -> None:
-    """Today's keys, which say the encoder's sizes, under the keys of the halves."""
+def defaults(c: Config, **values: Any) -> None:
+    """Today's keys, which say the encoder's sizes, under the keys of the halves; then the config class's own values."""
     c.rename(hidden_size="d_model", num_attention_heads="encoder_attention_heads", num_hidden_layers="encoder_layers")
+    c.absent(**values)
 
 
 def said(c: Config, style: Style) -> None:
@@ -159,7 +160,6 @@ def translator(c: Config, style: Style, names: Names | None = None, target_rows:
 
     `names` is the family's table where it is not BART's.
     """
-    renamed(c)
     said(c, style)
     norm = Norm("layernorm", "gain+bias", 1e-5)
     tied = c.flag("tie_word_embeddings", True)
@@ -233,7 +233,7 @@ LARGE = {
 )
 def bart(c: Config) -> EncoderDecoder:
     """Lewis et al. 2019, arXiv:1910.13461."""
-    c.absent(vocab_size=50265, **LARGE)
+    defaults(c, vocab_size=50265, **LARGE)
     return translator(c, Style(pre=False, normed=True, offset=2))
 
 
@@ -242,7 +242,7 @@ def bart(c: Config) -> EncoderDecoder:
 )
 def mbart(c: Config) -> EncoderDecoder:
     """Liu et al. 2020, arXiv:2001.08210: BART with its norms before the branches."""
-    c.absent(vocab_size=50265, **LARGE)
+    defaults(c, vocab_size=50265, **LARGE)
     return translator(c, Style(pre=True, normed=True, offset=2))
 
 
@@ -253,7 +253,7 @@ def plbart(c: Config) -> EncoderDecoder:
     """Ahmad et al. 2021, arXiv:2103.06333: BART for programs."""
     base = {**LARGE, "encoder_layers": 6, "decoder_layers": 6, "encoder_ffn_dim": 3072, "decoder_ffn_dim": 3072}
     base |= {"encoder_attention_heads": 12, "decoder_attention_heads": 12, "d_model": 768}
-    c.absent(vocab_size=50005, scale_embedding=True, **base)
+    defaults(c, vocab_size=50005, scale_embedding=True, **base)
     return translator(c, Style(pre=False, normed=True, offset=2))
 
 
@@ -266,7 +266,7 @@ def plbart(c: Config) -> EncoderDecoder:
 )
 def mvp(c: Config) -> EncoderDecoder:
     """Tang et al. 2022, arXiv:2206.12131: BART, without the prompts of a task."""
-    c.absent(vocab_size=50267, **LARGE)
+    defaults(c, vocab_size=50267, **LARGE)
     c.inert("use_prompt", False)
     return translator(c, Style(pre=False, normed=True, offset=2))
 
@@ -274,7 +274,7 @@ def mvp(c: Config) -> EncoderDecoder:
 @family("pegasus", cls="PegasusForConditionalGeneration", names=BART, harmless=HARMLESS, classes=(GENERATES, BARE))
 def pegasus(c: Config) -> EncoderDecoder:
     """Zhang et al. 2019, arXiv:1912.08777."""
-    c.absent(vocab_size=50265, **LARGE)
+    defaults(c, vocab_size=50265, **LARGE)
     return translator(c, Style(pre=True, normed=False, positions="stored"))
 
 
@@ -287,7 +287,7 @@ def pegasus(c: Config) -> EncoderDecoder:
 )
 def marian(c: Config) -> EncoderDecoder:
     """Junczys-Dowmunt et al. 2018, arXiv:1804.00344: the transformer of 2017."""
-    c.absent(vocab_size=58101, **LARGE)
+    defaults(c, vocab_size=58101, **LARGE)
     target = c.maybe("decoder_vocab_size") or c.size("vocab_size")
     shared = c.flag("share_encoder_decoder_embeddings", True)
     return translator(c, Style(pre=False, normed=False, positions="stored"), target_rows=None if shared else target)
@@ -298,9 +298,9 @@ def marian(c: Config) -> EncoderDecoder:
 )
 def blenderbot(c: Config) -> EncoderDecoder:
     """Roller et al. 2020, arXiv:2004.13637."""
-    c.absent(encoder_layers=2, decoder_layers=24, encoder_ffn_dim=10240, decoder_ffn_dim=10240, d_model=2560)
-    c.absent(encoder_attention_heads=32, decoder_attention_heads=32, activation_function="gelu")
-    c.absent(vocab_size=8008, max_position_embeddings=128)
+    defaults(c, encoder_layers=2, decoder_layers=24, encoder_ffn_dim=10240, decoder_ffn_dim=10240, d_model=2560)
+    defaults(c, encoder_attention_heads=32, decoder_attention_heads=32, activation_function="gelu")
+    defaults(c, vocab_size=8008, max_position_embeddings=128)
     return translator(c, Style(pre=True, normed=False))
 
 
@@ -313,14 +313,14 @@ def blenderbot(c: Config) -> EncoderDecoder:
 )
 def blenderbot_small(c: Config) -> EncoderDecoder:
     """The same work's model of 90 million parameters."""
-    c.absent(encoder_layers=8, decoder_layers=8, encoder_ffn_dim=2048, decoder_ffn_dim=2048, d_model=512)
-    c.absent(encoder_attention_heads=16, decoder_attention_heads=16, activation_function="gelu")
-    c.absent(vocab_size=50265, max_position_embeddings=512)
+    defaults(c, encoder_layers=8, decoder_layers=8, encoder_ffn_dim=2048, decoder_ffn_dim=2048, d_model=512)
+    defaults(c, encoder_attention_heads=16, decoder_attention_heads=16, activation_function="gelu")
+    defaults(c, vocab_size=50265, max_position_embeddings=512)
     return translator(c, Style(pre=False, normed=True))
 
 
 @family("m2m_100", cls="M2M100ForConditionalGeneration", names=BART, harmless=HARMLESS, classes=(GENERATES, BARE))
 def m2m_100(c: Config) -> EncoderDecoder:
     """Fan et al. 2020, arXiv:2010.11125, and NLLB's dense models: positions are computed, for any length."""
-    c.absent(vocab_size=128112, scale_embedding=True, **{**LARGE, "activation_function": "relu"})
+    defaults(c, vocab_size=128112, scale_embedding=True, **{**LARGE, "activation_function": "relu"})
     return translator(c, Style(pre=True, normed=False, positions="computed", logits_bias=False))

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Literal
+from typing import Any, Literal
 
 from assay.blocks import Attention, Branch, CrossAttention, Decoder, Embedding, Final, Head, Layer, Mlp, Norm, Step
 from assay.blocks.encoder_decoder import EncoderDecoder, of
@@ -58,9 +58,10 @@ def t5_names(up: str = "wi_1", path: str = "DenseReluDense", attention: str = "S
 GATED, PLAIN = t5_names(), t5_names("wi")
 
 
-def renamed(c: Config) -> None:
-    """Today's keys under the family's own."""
+def defaults(c: Config, **values: Any) -> None:
+    """Today's keys under the family's own; then the config class's own values."""
     c.rename(hidden_size="d_model", num_attention_heads="num_heads", num_hidden_layers="num_layers", head_dim="d_kv")
+    c.absent(**values)
 
 
 def feed(c: Config) -> Mlp:
@@ -140,7 +141,6 @@ def depths(c: Config) -> tuple[int, int]:
 
 def dense(c: Config, tables: bool = False) -> EncoderDecoder:
     """All layers alike."""
-    renamed(c)
     mlp = feed(c)
     reads, writes = depths(c)
     return halves(
@@ -175,21 +175,21 @@ HARMLESS = (
 @family("t5", cls="T5ForConditionalGeneration", names=PLAIN, harmless=HARMLESS, classes=CLASSES)
 def t5(c: Config) -> EncoderDecoder:
     """Raffel et al. 2019, arXiv:1910.10683; version 1.1 gates its MLP and unties its head."""
-    c.absent(vocab_size=32128, d_model=512, d_kv=64, d_ff=2048, num_layers=6, num_heads=8, feed_forward_proj="relu")
+    defaults(c, vocab_size=32128, d_model=512, d_kv=64, d_ff=2048, num_layers=6, num_heads=8, feed_forward_proj="relu")
     return dense(c)
 
 
 @family("mt5", cls="MT5ForConditionalGeneration", names=GATED, harmless=HARMLESS, classes=CLASSES)
 def mt5(c: Config) -> EncoderDecoder:
     """Xue et al. 2020, arXiv:2010.11934."""
-    c.absent(vocab_size=250112, d_model=512, d_kv=64, d_ff=1024, num_layers=8, num_heads=6)
-    c.absent(feed_forward_proj="gated-gelu")
+    defaults(c, vocab_size=250112, d_model=512, d_kv=64, d_ff=1024, num_layers=8, num_heads=6)
+    defaults(c, feed_forward_proj="gated-gelu")
     return dense(c)
 
 
 @family("umt5", cls="UMT5ForConditionalGeneration", names=GATED, harmless=HARMLESS, classes=CLASSES)
 def umt5(c: Config) -> EncoderDecoder:
     """Chung et al. 2023, arXiv:2304.09151: a table of distances in each layer."""
-    c.absent(vocab_size=250112, d_model=512, d_kv=64, d_ff=1024, num_layers=8, num_heads=6)
-    c.absent(feed_forward_proj="gated-gelu")
+    defaults(c, vocab_size=250112, d_model=512, d_kv=64, d_ff=1024, num_layers=8, num_heads=6)
+    defaults(c, feed_forward_proj="gated-gelu")
     return dense(c, tables=True)

@@ -6,7 +6,7 @@ from assay.blocks import Decoder, Embedding, Final, Head, Norm
 from assay.blocks.encoder_decoder import EncoderDecoder, Frames
 from assay.blocks.encoders import Encoder
 from assay.sources.config import Config
-from assay.sources.families.bart import BARE, BART, GENERATES, crossing, half, layer, renamed
+from assay.sources.families.bart import BARE, BART, GENERATES, crossing, defaults, half, layer
 from assay.sources.families.common import family
 
 STRIDE = 2  # of the second convolution
@@ -29,11 +29,10 @@ HARMLESS = (
 @family("whisper", cls="WhisperForConditionalGeneration", names=WHISPER, harmless=HARMLESS, classes=(GENERATES, BARE))
 def whisper(c: Config) -> EncoderDecoder:
     """Radford et al. 2022, arXiv:2212.04356. The source is counted in frames, two for each position."""
-    c.absent(encoder_layers=4, decoder_layers=4, encoder_ffn_dim=1536, decoder_ffn_dim=1536, d_model=384)
+    c.rename(num_key_value_heads="encoder_attention_heads")
+    defaults(c, encoder_layers=4, decoder_layers=4, encoder_ffn_dim=1536, decoder_ffn_dim=1536, d_model=384)
     c.absent(encoder_attention_heads=6, decoder_attention_heads=6, activation_function="gelu", vocab_size=51865)
     c.absent(num_mel_bins=80, max_source_positions=1500, max_target_positions=448)
-    renamed(c)
-    c.rename(num_key_value_heads="encoder_attention_heads")
     rows, width, norm = c.size("vocab_size"), c.size("d_model"), Norm("layernorm", "gain+bias", 1e-5)
     heard, written = c.size("max_source_positions"), c.size("max_target_positions")
     read, write = half(c, "encoder", "qvo"), half(c, "decoder", "qvo")
