@@ -134,7 +134,7 @@ def _source(model: Model, source: object, tokens: Size) -> Size | None:
 def _images(model: Model, images: object) -> Size:
     """Images of each sequence, none unless asked for."""
     if "images" not in model.settings:
-        if images not in (0, None):
+        if images is not None and not (is_integer(images) and images == 0):
             raise SettingError(f"images is {images}; {model.name} has no tower to see them")
         return 0
     return lift(images if images is not None else 0, "images", least=0)
