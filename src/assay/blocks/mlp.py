@@ -6,7 +6,7 @@ from assay.blocks.ends import Norm
 from assay.records import dataclass
 from assay.spec import Op, ops
 
-FUSED = ("swiglu_clamp",)  # activations that take the gate and the other half at once
+FUSED = ("swiglu_clamp", "swiglu_limit")  # activations that take the gate and the other half at once
 LEARNED = {"xielu": ", Alpha_p[], Alpha_n[], Beta[], Eps[]"}  # scalars that an activation keeps
 
 
@@ -20,6 +20,7 @@ def feed_forward(
     activation: str,
     bias: str,
     inner: Norm | None = None,
+    constants: tuple[tuple[str, float], ...] = (),
 ) -> list[Op]:
     """`y[b n d]` from `x[b n d]` through weights named by the letters `names` for gate, up and down."""
     gate, up, down = names.split()
@@ -30,7 +31,7 @@ def feed_forward(
 
     axes = f"[b n {width}]"
     made = (into("z", gate, "g") if gated else []) + into("u", up, "u")
-    made += activate(part, "z" if gated else "", "u", axes, activation)
+    made += activate(part, "z" if gated else "", "u", axes, activation, **dict(constants))
     if inner is not None:
         made += inner.ops("u", "u", "i", f"b n {width}", width)
     shift = f", {down}_bias[d]" if "d" in bias else ""
@@ -60,6 +61,7 @@ class Mlp:
     activation: str = "silu"
     bias: str = ""  # which of g(ate), u(p), d(own) have one
     inner: Norm | None = None  # of what the last matrix reads
+    constants: tuple[tuple[str, float], ...] = ()  # of the activation
 
     part = "mlp"
     tag = "m"
@@ -70,7 +72,9 @@ class Mlp:
 
     def ops(self, x: str, y: str) -> list[Op]:
         """`y[b n d]` from `x[b n d]`."""
-        return feed_forward("mlp", x, y, "Wg Wu Wd", "f", self.gated, self.activation, self.bias, self.inner)
+        return feed_forward(
+            "mlp", x, y, "Wg Wu Wd", "f", self.gated, self.activation, self.bias, self.inner, self.constants
+        )
 
 
 @dataclass(frozen=True)

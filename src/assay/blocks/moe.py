@@ -123,7 +123,10 @@ class Moe:
         if self.shared == 0:
             return gate
         activation = self.shared_activation or self.activation
-        made = feed_forward("experts", x, "o", "Sg Su Sd", "s", self.gated, activation, self.shared_bias)
+        constants = self.constants if activation == self.activation else ()
+        made = feed_forward(
+            "experts", x, "o", "Sg Su Sd", "s", self.gated, activation, self.shared_bias, constants=constants
+        )
         if self.shared_gate:
             made += gate
             made += ops("experts", "o = mul(o[b n d], z[b n]) -> [b n d]")

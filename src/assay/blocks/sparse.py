@@ -6,14 +6,15 @@ Axes: I heads of the indexer, J their width, y the indexer's keys at hand, T key
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal, TypeVar
 
 from assay.blocks.attention import Rope
 from assay.blocks.ends import Norm
 from assay.blocks.latent import Latent
+from assay.records import dataclass, defaults_of
 from assay.spec import Op, ops
 
+Sparse = TypeVar("Sparse", bound="SparseLatent")
 INDEX_NORM = Norm("layernorm", "gain+bias", 1e-6)
 
 
@@ -149,3 +150,38 @@ class FusedGateLatent(SparseLatent):
         """The gated outputs and the output projection."""
         gate = ops("attention", "g = sigmoid(g[b n h v]) -> [b n h v]", "o = mul(o[b n h v], g[b n h v]) -> [b n h v]")
         return gate + Latent.emit(self, x, y)
+
+
+def sparsely(kind: type[Sparse], base: Latent, **more: Any) -> Sparse:
+    """The same latent attention as another kind of it."""
+    return kind(**{name: getattr(base, name) for name in defaults_of(type(base))}, **more)
+
+
+@dataclass(frozen=True)
+class GatedInput:
+    """A body that reads its input times a low-rank sigmoid gate of it. Axes: R the rank of the gate."""
+
+    body: Any
+    rank: int
+    tag: str = "a"
+
+    def sizes(self) -> dict[str, int | None]:
+        """Axis sizes."""
+        return {**self.body.sizes(), "R": self.rank}
+
+    def absorbed(self) -> GatedInput:
+        """The same with latent attention run the other way."""
+        other = getattr(self.body, "absorbed", None)
+        return self if other is None else GatedInput(other(), self.rank, self.tag)
+
+    def ops(self, x: str, y: str) -> list[Op]:
+        """`y[b n d]` from `x[b n d]`."""
+        gate, t = f"i{self.tag}", self.tag
+        return ops(
+            "norm",
+            f"{gate} = linear({x}[b n d], W{t}_in[d R]) -> [b n R]",
+            f"{gate} = silu({gate}[b n R]) -> [b n R]",
+            f"{gate} = linear({gate}[b n R], W{t}_out[R d]) -> [b n d]",
+            f"{gate} = sigmoid({gate}[b n d]) -> [b n d]",
+            f"{gate} = mul({x}[b n d], {gate}[b n d]) -> [b n d]",
+        ) + self.body.ops(gate, y)

@@ -35,6 +35,7 @@ class Config:
         self.prefix = prefix
         self.used: set[str] = set()
         self.children: dict[str, Config] = {}
+        self.notes: list[str] = []  # what a report says of what was read
         self.written: dict[str, str] = {}  # the key that a renamed one has in the file
 
     def path(self, key: str) -> str:
@@ -112,7 +113,7 @@ class Config:
         if not self.has(key):
             return None
         wanted = f"a list of {allowed}" if length is None else f"a list of {length} items, each {allowed}"
-        value = self._get(key, _REQUIRED, wanted, lambda v: isinstance(v, list) and all(map(fits, v)))
+        value = self._get(key, _REQUIRED, wanted, lambda v: isinstance(v, list) and all(_held(fits, one) for one in v))
         if length is not None and len(value) != length:
             raise SourceError(f"{self.where}: {self.path(key)} has {len(value)} items; it must be {wanted}")
         return list(value)
@@ -180,6 +181,14 @@ class _Required:
 
 
 _REQUIRED = _Required()
+
+
+def _held(fits: Callable[[Any], bool], value: object) -> bool:
+    """Whether a value fits; one that cannot be looked up among words, a list say, does not."""
+    try:
+        return fits(value)
+    except TypeError:
+        return False
 
 
 def _is_int(value: object) -> bool:

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from assay.errors import SizeError, SourceError
 from assay.sources.classes import choose, family_of, finish
 from assay.sources.config import Config
 from assay.sources.families import FAMILIES, Family
 from assay.sources.harmless import HARMLESS, INERT, is_harmless
+from assay.sources.published import publish
 from assay.sources.shown import name as shown
 from assay.sources.shown import short
 from assay.spec import Model
+
+if TYPE_CHECKING:
+    from assay.formats import Scheme
 
 __all__ = ["HARMLESS", "read_config"]
 
@@ -32,12 +36,11 @@ def read_config(
     choice = choose(c, family, cls)
     try:
         made, names = finish(c, family.read(c), family, choice.role)
-        formats = [c.table(key) for key in ("quantization_config", "compression_config")]
-        kept = _dtype(c)
-        notes += [*choice.notes, *_unknown(c, family, allow)]
-        return Model(
+        quantization, scheme = _quantization(c, family)
+        notes += [*choice.notes, *c.notes, *_unknown(c, family, allow)]
+        model = Model(
             name,
-            made.segments(names),
+            publish(family.model_type, made.segments(names)),
             family=family.model_type,
             cls=choice.cls,
             source=where,
@@ -45,8 +48,8 @@ def read_config(
             width=made.width,
             positions=made.limit,
             trained=made.trained,
-            dtype=kept,
-            quantization=formats[0] or formats[1],
+            dtype=_dtype(c),
+            quantization=quantization,
             settings=made.settings,
             source_tokens=made.source_tokens,
             source_positions=made.source_limit,
@@ -54,6 +57,7 @@ def read_config(
             ignored=tuple(c.unread()),
             notes=tuple(notes),
         )
+        return model if scheme is None else _quantized(model, scheme)
     except SizeError as error:  # sizes that each fit, and do not fit each other
         raise SourceError(f"{where}: {error}") from None
 
@@ -84,6 +88,25 @@ def _by_class(c: Config) -> tuple[Family, list[str]]:
         state = "null" if "model_type" in c.data else "missing"
         raise SourceError(f"{c.where}: model_type is {state}{of}; it must be one of {', '.join(sorted(FAMILIES))}")
     return FAMILIES[model_type], [f"model_type is missing; {shown(classes[0])} of architectures is of {model_type}"]
+
+
+def _quantization(c: Config, family: Family) -> tuple[Mapping[str, Any] | None, Scheme | None]:
+    """How the config says that weights are quantized: its table, and what the table means."""
+    holders = [c, c.child("text_config")] if isinstance(c.data.get("text_config"), dict) else [c]
+    for held in holders:
+        for key in ("quantization_config", "compression_config"):
+            table = held.table(key)
+            if table is not None:
+                from assay.sources.quantization import read_scheme
+
+                return table, read_scheme(held, key, family.model_type, _dtype(held) or _dtype(c))
+    return None, None
+
+
+def _quantized(model: Model, scheme: Scheme) -> Model:
+    from assay.rewrites.quantize import quantize
+
+    return quantize(model, scheme)
 
 
 def _dtype(c: Config) -> str | None:

@@ -37,7 +37,7 @@ MODULES = {
     "gpt": "gpt2 openai-gpt gpt_bigcode gpt_neo ctrl",
     "granite": "granite granite_swa hyperclovax",
     "granite_moe": "granitemoe granitemoeshared granitemoe_swa",
-    "hyper": "deepseek_v4 hy_v4",
+    "hyper": "hy_v4",
     "hosted": "baichuan qwen chatglm minicpm",
     "hrm": "hrm_text",
     "jetmoe": "jetmoe",

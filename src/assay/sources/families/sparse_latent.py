@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import Any
 
 from assay.blocks import Branch, Decoder, Latent, Layer, Rope, Step
-from assay.blocks.sparse import Indexer, SparseLatent
+from assay.blocks.sparse import FusedGateLatent, GatedInput, Indexer, SparseLatent, sparsely
+from assay.blocks.stacks import Scaled
+from assay.records import replace
 from assay.sources.config import Config
 from assay.sources.families.common import by_kind, depth, family, rms, stack, under
 from assay.sources.families.latent import HARMLESS, LATENT, dense, latent, routed, sparse_layers
@@ -20,7 +21,7 @@ SPARSE = {**LATENT, **INDEXER}
 
 # the schedule of an index's sharing is read from `indexer_types` where it stands; the other keys speak of a further
 # prediction module, of rotations and of precision
-_HARMLESS = (*HARMLESS, "index_share_for_mtp_iteration", "indexer_rope_interleave", "moe_router_dtype", "layer_types")
+_HARMLESS = (*HARMLESS, "index_share_for_mtp_iteration", "indexer_rope_interleave", "moe_router_dtype")
 
 
 def indexer(c: Config, rotary: int, key: str = "qk_rope_head_dim", default_top: int = 2048) -> tuple[Indexer, int]:
@@ -31,11 +32,16 @@ def indexer(c: Config, rotary: int, key: str = "qk_rope_head_dim", default_top: 
     return Indexer(heads, width, Rope(rotary)), top
 
 
+def all_indexed(c: Config) -> None:
+    """Every layer is of one kind of attention, whatever else `layer_types` could say."""
+    c.sequence("layer_types", lambda v: v == "indexed_attention", "indexed_attention")
+
+
 def sparse(c: Config, base: Latent, chooses: bool = True, **more: Any) -> SparseLatent:
     """Latent attention to the best keys; `chooses` where the layer has an indexer of its own."""
     own, top = indexer(c, base.rotary)
-    values = {name: getattr(base, name) for name in Latent.__dataclass_fields__}
-    return SparseLatent(**values, indexer=own if chooses else None, top=top, **more)
+    all_indexed(c)
+    return sparsely(SparseLatent, base, indexer=own if chooses else None, top=top, **more)
 
 
 def shared_indices(c: Config, layers: int, default: Callable[[int], str]) -> list[str]:
@@ -105,3 +111,50 @@ def glm_moe_dsa(c: Config) -> Decoder:
     full = sparse(c, latent(c))
     indices = shared_indices(c, n, _pattern(c, n))
     return layers_of(c, sparse_layers(c, n, 3), indices, {"full": full, "shared": replace(full, indexer=None)})
+
+
+AXK2 = {
+    **SPARSE,
+    **under(
+        "model.layers.{i}.",
+        {
+            "Wqb": "self_attn.q_gate_proj.weight[+(h k) L]",
+            "Wgate": "self_attn.q_gate_proj.weight[+(h v) L]",
+            "Ga": "input_layernorm.norm.weight",
+            "Wa_in": "input_layernorm.mlp.fc1.weight",
+            "Wa_out": "input_layernorm.mlp.fc2.weight",
+            "Gm": "post_attention_layernorm.norm.weight",
+            "Wm_in": "post_attention_layernorm.mlp.fc1.weight",
+            "Wm_out": "post_attention_layernorm.mlp.fc2.weight",
+            "Gd": "post_attention_layernorm.weight",  # of a dense layer, whose norm has no gate
+        },
+    ),
+}
+
+
+@family("axk2", cls="AXK2ForCausalLM", names=AXK2, harmless=_HARMLESS)
+def axk2(c: Config) -> Decoder:
+    """A.X K2: norms with a low-rank gate, and a gate of the outputs made of the queries' rank."""
+    c.absent(hidden_size=2048, vocab_size=163840, max_position_embeddings=131072, num_hidden_layers=48)
+    c.absent(num_attention_heads=32, kv_lora_rank=128, q_lora_rank=384, gated_norm_rank=16)
+    c.absent(qk_nope_head_dim=64, qk_rope_head_dim=32, v_head_dim=64, intermediate_size=5120)
+    c.absent(n_routed_experts=128, num_experts_per_tok=8, moe_intermediate_size=512, n_shared_experts=1)
+    c.absent(norm_topk_prob=True, routed_scaling_factor=2.5, index_topk=2048, index_head_dim=128, index_n_heads=16)
+    c.size("q_lora_rank")
+    c.inert("mlp_bias", False)
+    if c.has("n_group") != c.has("topk_group"):
+        c.fail("topk_group", "set where n_group is, null where n_group is null")
+    rank, norm = c.size("gated_norm_rank"), rms(c)
+    all_indexed(c)
+    own, top = indexer(c, c.size("qk_rope_head_dim"))
+    mixer = GatedInput(sparsely(FusedGateLatent, latent(c), indexer=own, top=top), rank)
+    kinds = sparse_layers(c, depth(c), 1)
+    experts = GatedInput(routed(c), rank, "m") if "sparse" in kinds else None
+    plain = Scaled(dense(c), tag="d") if "dense" in kinds else None
+
+    def layer(kind: str) -> Layer:
+        body = experts if kind == "sparse" else plain
+        assert body is not None
+        return Layer((Step((Branch(mixer, norm),)), Step((Branch(body, norm),))), kind)
+
+    return stack(c, by_kind(kinds, layer), c.size("hidden_size"), norm)
