@@ -235,6 +235,11 @@ def test_value(key: str, value: Any, match: str) -> None:
     refused({**LLAMA, key: value}, match)
 
 
+def test_values_that_odd_arithmetic_would_meet() -> None:
+    refused({**LLAMA, "partial_rotary_factor": 1e308}, r"partial_rotary_factor is 1e\+308; it must be a number above 0")
+    refused({"model_type": "minicpm3", "n_routed_experts": 8}, "n_routed_experts is 8: not known for minicpm3")
+
+
 def test_an_integer_too_long_to_print() -> None:
     refused({**LLAMA, "hidden_size": 10**5000}, "hidden_size is an integer of about 5000 digits; it must be")
     refused({**LLAMA, "other": [10**5000]}, "other is a list: not known for llama")

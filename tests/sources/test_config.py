@@ -67,6 +67,7 @@ def test_flags_words_lists_tables() -> None:
         (lambda: config(tied=1).flag("tied", False), "tied is 1; it must be true or false"),
         (lambda: config(act="x").word("act", None, ["b", "a"]), "act is 'x'; it must be one of a, b"),
         (lambda: c.sequence("kinds", lambda v: v == "a", "a"), r"kinds is \['a', 'b'\]; it must be a list of a"),
+        (lambda: config(x=[["a"]]).sequence("x", {"a"}.__contains__, "a"), r"x is \[\['a'\]\]; it must be a list of a"),
         (lambda: c.sequence("kinds", lambda v: True, "words", 3), "kinds has 2 items; it must be a list of 3 items"),
         (lambda: config(table=[]).table("table"), r"table is \[\]; it must be an object"),
         (lambda: c.child("table").size("y"), "table.y is missing"),

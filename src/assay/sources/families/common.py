@@ -153,8 +153,8 @@ def rope(
     inner.word("rope_type", inner.word("type", "default"))
     base = inner.positive("rope_theta", base)
     share = inner.positive("partial_rotary_factor", share)
-    width = int(head_width * share)
-    if share > 1 or width < 1:
+    width = int(head_width * share) if share <= 1 else 0
+    if width < 1:
         (inner if "partial_rotary_factor" in found else c).fail("partial_rotary_factor", "a number above 0, at most 1")
     return Rope(None if width == head_width else width, base, _frozen(found or None), style)
 

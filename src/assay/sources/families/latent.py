@@ -96,23 +96,25 @@ def dense(c: Config) -> Mlp:
     return Mlp(c.size("intermediate_size"), activation=activation(c), bias="gud" if c.flag("mlp_bias", False) else "")
 
 
-def sparse_layers(c: Config, layers: int, first: int) -> list[str]:
-    """Which layers have experts: as `mlp_layer_types` lists, else all from `first_k_dense_replace` on."""
-    listed = c.sequence("mlp_layer_types", lambda v: v in ("dense", "sparse"), "dense or sparse", layers)
-    if listed is not None:
-        c.skip("first_k_dense_replace", "moe_layer_freq")
-        return listed
-    first = c.size("first_k_dense_replace", first, least=0)
-    every = c.size("moe_layer_freq", 1)
-    return ["sparse" if i >= first and i % every == 0 else "dense" for i in range(layers)]
-
-
 # keys that say nothing where no layer is dense, or none has experts
 _DENSE = ("intermediate_size", "mlp_bias")
 _SPARSE = tuple(
     """moe_intermediate_size n_routed_experts num_local_experts num_experts n_shared_experts num_shared_experts
     num_experts_per_tok n_group topk_group norm_topk_prob routed_scaling_factor""".split()
 )
+
+
+def sparse_layers(c: Config, layers: int, first: int) -> list[str]:
+    """Which layers have experts: as `mlp_layer_types` lists, else all from `first_k_dense_replace` on."""
+    kinds = c.sequence("mlp_layer_types", lambda v: v in ("dense", "sparse"), "dense or sparse", layers)
+    if kinds is not None:
+        c.skip("first_k_dense_replace", "moe_layer_freq")
+    else:
+        first = c.size("first_k_dense_replace", first, least=0)
+        every = c.size("moe_layer_freq", 1)
+        kinds = ["sparse" if i >= first and i % every == 0 else "dense" for i in range(layers)]
+    c.skip(*(() if "dense" in kinds else _DENSE), *(() if "sparse" in kinds else _SPARSE))
+    return kinds
 
 
 def decoder(
@@ -130,7 +132,6 @@ def decoder(
     """
     width = c.size("hidden_size")
     mixer, norm = latent(c), rms(c)
-    c.skip(*(() if "dense" in kinds else _DENSE), *(() if "sparse" in kinds else _SPARSE))
 
     def layer(kind: str) -> Layer:
         sparse = experts is not None and kind == "sparse"
