@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from assay.kinds.base import Extent, Kind, Work, expect, register, same_axes
-from assay.size import minimum
+from assay.size import minimum, product
 from assay.spec import Axes, Op
 
 
@@ -103,10 +103,17 @@ def _check_topk(op: Op) -> None:
 
 
 def _topk(op: Op, extent: Extent) -> Work:
-    """The maximum found once for each chosen: one comparison an element and choice; at most all are chosen."""
+    """The maximum found once for each chosen: one comparison an element and choice; at most all are chosen.
+
+    Of keys at hand the full choice is counted: how many there are changes with every step, and a sum over
+    steps must be what the steps cost one by one.
+    """
     given = op.inputs[0].axes
-    found = extent([axis for axis in op.axes if axis not in given])
-    return {"compare": extent(given) * minimum(found, extent([axis for axis in given if axis not in op.axes]))}
+    lost = [axis for axis in given if axis not in op.axes]
+    found = product(extent.sizes[axis] for axis in op.axes if axis not in given)
+    if not any(axis in extent.keys for axis in lost):
+        found = minimum(found, product(extent.sizes[axis] for axis in lost))
+    return {"compare": extent(given) * found}
 
 
 def _check_near(op: Op) -> None:
