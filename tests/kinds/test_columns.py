@@ -6,7 +6,7 @@ import pytest
 from witness import SIZES, WITNESSES, Witness
 
 from assay.errors import AssayError, KindError, NotationError
-from assay.kinds import KINDS, SORTS, Extent, Kind, check, kind_of, register
+from assay.kinds import KINDS, SORTS, Extent, Kind, Stepped, check, kind_of, register
 from assay.readings.binding import bind
 from assay.spec import Block, Op, parse, parse_lines
 
@@ -94,3 +94,18 @@ def test_every_kind_says_what_it_computes() -> None:
         assert len(kind.says) > 5
         with pytest.raises(AssayError, match=name):
             check([Op("y", name, (), ("n",))])
+
+
+@pytest.mark.parametrize("witness", WITNESSES, ids=NAMES)
+def test_a_sum_over_steps_is_the_steps_one_by_one(witness: Witness) -> None:
+    """n tokens, one a pass: what the passes cost, each with the keys that are then at hand."""
+    made = parse_lines(witness.text)
+    op, kind = made[-1], kind_of(made[-1])
+
+    def one(past: int) -> Extent:
+        return bind(Block("block", made, {}), {**SIZES, "n": 1, "t": 1, "past": past})
+
+    whole = bind(Block("block", made, {}), {**SIZES, "t": SIZES["n"]})
+    summed = kind.work(op, Stepped(whole.sizes).shared_with(whole))
+    passes = [kind.work(op, one(SIZES["past"] + i)) for i in range(SIZES["n"])]
+    assert summed == {sort: sum(each[sort] for each in passes) for sort in summed}
