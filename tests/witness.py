@@ -241,6 +241,7 @@ WITNESSES = (
     element("alibi", multiply=1, add=1),
     element("softcap", divide=1, function=1, multiply=1),
     element("temper", multiply=1),
+    element("collision", function=2, divide=1, add=1),
     element("clip", compare=2),
     element("relu", compare=1),
     element("relu2", compare=1, multiply=1),
