@@ -40,7 +40,8 @@ CHOICE, NEXT = "AutoModelForMultipleChoice", "AutoModelForNextSentencePrediction
 DEFAULTS = [
     *("bert", "roberta", "xlm-roberta", "camembert", "data2vec-text", "distilbert", "electra", "albert", "mpnet"),
     *("rembert", "modernbert", "eurobert", "esmc", "nomic_bert", "gte", "jina_embeddings_v3"),
-    *("deberta", "deberta-v2"),
+    *("deberta", "deberta-v2", "xlm-roberta-xl", "roberta-prelayernorm", "megatron-bert", "ernie", "layoutlm"),
+    *("tapas", "roformer", "yoso", "nystromformer"),
 ]
 
 # one key at a time, another value than the default's
@@ -95,6 +96,18 @@ VARIED: list[dict[str, Any]] = [
     {"model_type": "deberta-v2", **SMALL, **RELATIVE, "pos_att_type": ["p2c"], "share_att_key": True},
     {"model_type": "deberta-v2", **SMALL, **RELATIVE, "pos_att_type": ["c2p"], "position_biased_input": False},
     {"model_type": "deberta-v2", **SMALL, **RELATIVE, "conv_kernel_size": 3, "conv_act": "gelu"},
+    {"model_type": "xlm-roberta-xl", **SMALL, "tie_word_embeddings": False},
+    {"model_type": "roberta-prelayernorm", **SMALL, "tie_word_embeddings": False},
+    {"model_type": "megatron-bert", **SMALL, "type_vocab_size": 3, "tie_word_embeddings": False},
+    {"model_type": "ernie", **SMALL},
+    {"model_type": "ernie", **SMALL, "use_task_id": True, "task_type_vocab_size": 5},
+    {"model_type": "layoutlm", **SMALL, "max_2d_position_embeddings": 60},
+    {"model_type": "tapas", **SMALL, "type_vocab_sizes": [3, 7, 8, 2, 9, 11, 10]},
+    {"model_type": "roformer", **SMALL, "embedding_size": 16},
+    {"model_type": "roformer", **SMALL, "rotary_value": True, "tie_word_embeddings": False},
+    {"model_type": "yoso", **SMALL},
+    {"model_type": "nystromformer", **SMALL, "num_landmarks": 11, "segment_means_seq_len": 11},
+    {"model_type": "nystromformer", **SMALL, "num_landmarks": 11, "segment_means_seq_len": 11, "conv_kernel_size": 5},
 ]
 
 _BERT = {
@@ -108,6 +121,7 @@ _BERT = {
 }
 _ALONE = ("ForNextSentencePrediction", "ForPreTraining")
 _ROBERTA = {suffix: auto for suffix, auto in _BERT.items() if suffix not in _ALONE}
+_OWN = {k: v for k, v in _ROBERTA.items() if v != CHOICE}
 # (model_type, what its classes' names begin with, endings and the factory of each)
 CLASSES: list[tuple[str, str, dict[str, str]]] = [
     ("bert", "Bert", _BERT),
@@ -125,9 +139,20 @@ CLASSES: list[tuple[str, str, dict[str, str]]] = [
     ("esmc", "Esmc", {"Model": "AutoModel", "ForSequenceClassification": SEQUENCE}),
     ("nomic_bert", "NomicBert", {k: v for k, v in _ROBERTA.items() if v not in (CHOICE, QUESTION)}),
     ("gte", "Gte", {k: v for k, v in _ROBERTA.items() if v not in (CHOICE, QUESTION)}),
-    ("jina_embeddings_v3", "JinaEmbeddingsV3", {k: v for k, v in _ROBERTA.items() if v != CHOICE}),
-    ("deberta", "Deberta", {k: v for k, v in _ROBERTA.items() if v != CHOICE}),
+    ("jina_embeddings_v3", "JinaEmbeddingsV3", _OWN),
+    ("deberta", "Deberta", _OWN),
     ("deberta-v2", "DebertaV2", _ROBERTA),
+    ("xlm-roberta-xl", "XLMRobertaXL", _ROBERTA),
+    ("roberta-prelayernorm", "RobertaPreLayerNorm", _ROBERTA),
+    ("megatron-bert", "MegatronBert", _BERT),
+    ("ernie", "Ernie", _BERT),
+    ("bert-generation", "BertGeneration", {"Encoder": "AutoModel"}),
+    ("layoutlm", "LayoutLM", {**_OWN, "ForQuestionAnswering": "AutoModelForDocumentQuestionAnswering"}),
+    ("tapas", "Tapas", {"Model": "AutoModel", "ForSequenceClassification": SEQUENCE}),
+    ("dpr", "DPR", {"QuestionEncoder": "AutoModel"}),
+    ("roformer", "RoFormer", _OWN),
+    ("yoso", "Yoso", _OWN),
+    ("nystromformer", "Nystromformer", _OWN),
 ]
 # keys that a type has beside those of SMALL, or in other words
 OWN: dict[str, dict[str, Any]] = {
@@ -137,6 +162,7 @@ OWN: dict[str, dict[str, Any]] = {
     "rembert": {**SMALL, "input_embedding_size": 16},
     "modernbert": {**SMALL, "pad_token_id": 0},
     "eurobert": {**SMALL, "pad_token_id": 0},
+    "nystromformer": {**SMALL, "num_landmarks": 11, "segment_means_seq_len": 11},
 }
 # classes whose input is not a sequence of tokens a row: their FLOPs are not run
 SHAPED = (CHOICE,)

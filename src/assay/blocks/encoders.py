@@ -21,10 +21,12 @@ class Tables(Embedding):
     tables: tuple[tuple[str, int], ...] = ()  # name and rows
     bias: bool = False  # of the projection
     norm_late: bool = False  # the norm stands behind the projection
+    angles: tuple[int, int] | None = None  # rows and width of rotations kept as a table
 
     def sizes(self) -> dict[str, int | None]:
         """Axis sizes."""
-        return {**super().sizes(), **{f"P_{name}": rows for name, rows in self.tables}}
+        rows, width = self.angles or (None, None)
+        return {**super().sizes(), "A": rows, "k": width, **{f"P_{name}": rows for name, rows in self.tables}}
 
     def ops(self) -> list[Op]:
         """From token ids to `x[b n d]`."""
@@ -47,6 +49,8 @@ class Tables(Embedding):
             made += ops("embedding", f"x = linear(x[b n j], Ein[j d]{shift}) -> [b n d]")
         if self.norm is not None and self.norm_late:
             made += self.norm.ops("x", "x", "e")
+        if self.angles is not None:
+            made += ops("embedding", "angles = gather(at[n], E_angle[A k]) -> [n k]")
         return made
 
 

@@ -22,6 +22,7 @@ ACTIVATIONS: dict[str, dict[str, int]] = {
     "identity": {},
     "exp": {"exp": 1},
     "softplus": {"exp": 1, "add": 1, "function": 1},
+    "sqrtsoftplus": {"exp": 1, "add": 1, "function": 1, "root": 1},
     "xielu": {"compare": 1, "multiply": 4, "add": 3, "exp": 1},  # Huang & Schlag 2025
 }
 
@@ -98,6 +99,13 @@ register(
         same_axes,
         _per_element({"multiply": 1}),
         attrs=("form", "floor", "by"),
+    ),
+    Kind(
+        "collision",
+        "(1 - acos(x) / pi)^code, the chance that code random hyperplanes leave two vectors on one side each",
+        same_axes,
+        _per_element({"function": 2, "divide": 1, "add": 1}),
+        attrs=("code",),
     ),
     Kind("clip", "no further from zero than a limit", same_axes, _per_element({"compare": 2}), attrs=("limit",)),
     Kind("rope", "rotation of pairs by their position", same_axes, _rope, attrs=_ROPE),

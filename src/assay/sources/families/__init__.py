@@ -17,6 +17,10 @@ __all__ = ["FAMILIES", "Family"]
 MODULES = {
     "bert": "bert roberta xlm-roberta camembert data2vec-text",
     "bart": "bart mbart plbart mvp pegasus marian blenderbot blenderbot-small m2m_100",
+    "bert_kin": (
+        "xlm-roberta-xl roberta-prelayernorm megatron-bert bert-generation ernie layoutlm tapas dpr roformer yoso "
+        "nystromformer"
+    ),
     "bloom": "bloom falcon mpt",
     "cohere": "cohere cohere2",
     "cohere_moe": "cohere2_moe",
@@ -37,7 +41,7 @@ MODULES = {
     "gpt": "gpt2 openai-gpt gpt_bigcode gpt_neo ctrl",
     "granite": "granite granite_swa hyperclovax",
     "granite_moe": "granitemoe granitemoeshared granitemoe_swa",
-    "hyper": "hy_v4",
+    "hyper": "hy_v4 deepseek_v4",
     "hosted": "baichuan qwen chatglm minicpm",
     "hrm": "hrm_text",
     "jetmoe": "jetmoe",
@@ -65,9 +69,10 @@ MODULES = {
     "zaya": "zaya",
     "qwen_moe": "qwen2_moe qwen3_moe flint mellum",
     "whisper": "whisper",
+    "long_source": "led bigbird_pegasus pegasus_x",
     "translation": "fsmt nllb-moe",
     "switch": "switch_transformers",
-    "t5": "t5 mt5 umt5",
+    "t5": "t5 mt5 umt5 longt5",
 }
 _HOME = {model_type: module for module, types in MODULES.items() for model_type in types.split()}
 

@@ -130,9 +130,7 @@ def _attention(c: Config, bias: str, span: int | None, **more: bool) -> Attentio
     terms = _terms(c)
     if span is None:
         return dense_attention(c, d, bias)
-    heads = c.size("num_attention_heads")
-    width = c.divides("hidden_size", d, "num_attention_heads", heads)
-    return Disentangled(heads, heads, width, bias=bias, sees="all", terms=terms, span=span, **more)
+    return dense_attention(c, d, bias, Disentangled, terms=terms, span=span, **more)
 
 
 _V1 = LAYER | {

@@ -95,12 +95,13 @@ def encoder(
     return family(*model_types, cls=stem + classes[0].suffix, names=names, harmless=keys, also=also, classes=classes)
 
 
-def dense_attention(c: Config, width: int, bias: str = "qkvo", **more: Any) -> Attention:
-    """Heads that see every token, each as wide as they are many in the model's width."""
+def dense_attention(
+    c: Config, width: int, bias: str = "qkvo", kind: type[Attention] = Attention, **more: Any
+) -> Attention:
+    """Heads that see every token, together as wide as the model."""
     heads = c.size("num_attention_heads")
-    return Attention(
-        heads, heads, c.divides("hidden_size", width, "num_attention_heads", heads), bias=bias, sees="all", **more
-    )
+    each = c.divides("hidden_size", width, "num_attention_heads", heads)
+    return kind(heads, heads, each, bias=bias, sees="all", **more)
 
 
 def two_matrices(c: Config, bias: str = "ud") -> Mlp:
