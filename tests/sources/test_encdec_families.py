@@ -59,6 +59,13 @@ def whisper(**keys: Any) -> dict[str, Any]:
     return said | keys
 
 
+def long(model_type: str, **keys: Any) -> dict[str, Any]:
+    """A small config in BART's words without one limit for both halves."""
+    said = bart(model_type)
+    del said["max_position_embeddings"]
+    return said | keys
+
+
 SMALL = [
     bart(),
     bart(encoder_layers=1, scale_embedding=True, activation_function="relu"),
@@ -94,8 +101,17 @@ SMALL = [
         tie_word_embeddings=False,
     ),
 ]
-# the library runs other experts than the architecture's: no witness for FLOPs
+# the library runs other experts than the architecture's, or pads blocks: no witness for FLOPs
 TENSORS_ONLY = [
+    long("led", attention_window=4, max_encoder_position_embeddings=24, max_decoder_position_embeddings=16),
+    long("led", attention_window=[4, 8], tie_word_embeddings=False),
+    long("pegasus_x", block_size=4, num_global_tokens=3),
+    long("pegasus_x", block_size=5, stagger_local_blocks=False, tie_word_embeddings=False),
+    long("bigbird_pegasus", block_size=2, num_random_blocks=1, max_position_embeddings=24),
+    long("bigbird_pegasus", use_bias=True, tie_word_embeddings=False, attention_type="original_full"),
+    t5("longt5", local_radius=3),
+    t5("longt5", local_radius=3, encoder_attention_type="transient-global", global_block_size=2),
+    t5("longt5", feed_forward_proj="gated-gelu", encoder_attention_type="transient-global"),
     bart("nllb-moe", num_experts=3, encoder_sparse_step=2, decoder_sparse_step=3),
     bart("nllb-moe", num_experts=2, encoder_sparse_step=1, decoder_sparse_step=0, router_bias=True),
     bart("nllb-moe", num_experts=2, encoder_sparse_step=1, decoder_sparse_step=1, tie_word_embeddings=False),

@@ -4,6 +4,7 @@ g key/value heads serve r query heads each (Vaswani et al. 2017; Shazeer 2019; A
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, Literal
 
 from assay.blocks.ends import Norm
@@ -215,16 +216,18 @@ class CrossAttention(Attention):
 
     def attend(self) -> list[Op]:
         """As within a sequence, over the source's positions."""
-        return [over_source(op) for op in super().attend()]
+        return over(super().attend(), "c", "M")
 
 
-def over_source(op: Op) -> Op:
-    """The same op with the source's positions M where it had the keys c."""
+def over(made: Iterable[Op], old: str, new: str) -> list[Op]:
+    """The same ops with one axis in the place of another."""
 
-    def axes(named: tuple[str, ...]) -> tuple[str, ...]:
-        return tuple("M" if axis == "c" else axis for axis in named)
+    def axes(named: Axes) -> Axes:
+        return tuple(new if axis == old else axis for axis in named)
 
-    return replace(op, inputs=tuple(replace(t, axes=axes(t.axes)) for t in op.inputs), axes=axes(op.axes))
+    return [
+        replace(op, inputs=tuple(replace(t, axes=axes(t.axes)) for t in op.inputs), axes=axes(op.axes)) for op in made
+    ]
 
 
 def alone(qk_width: Size, v_width: Size, heads: Size | None = None) -> Block:

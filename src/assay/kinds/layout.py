@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from assay.kinds.base import Extent, Keys, Kind, expect, nothing, register, same_axes
-from assay.size import Size, minimum
+from assay.size import Size, ceil_div, floor_div, maximum, minimum, only_at_zero
 from assay.spec import Op
 
 
@@ -29,14 +29,59 @@ def band_pairs(n: Size, reach: Size) -> Size:
     return n + r * (2 * n - r - 1)
 
 
+def block_pairs(n: Size, block: Size, offset: Size) -> Size:
+    """Pairs of n tokens within the same block, the first of which has `offset` tokens where that is not 0."""
+    first = minimum(n, offset)
+    full = floor_div(n - first, block)
+    rest = n - first - full * block
+    return first * first + full * block * block + rest * rest
+
+
+def random_pairs(n: Size, block: Size, random: Size) -> Size:
+    """Pairs that blocks see of each other (Zaheer et al. 2020): the first and the last block all, the others these
+    two, their neighbours, themselves and `random` more. Up to 5 + 2 `random` blocks every token sees every token.
+    """
+    blocks = ceil_div(n, block)
+    beyond = maximum(0, n - (5 + 2 * random) * block)
+    sparse = block * block * (2 * blocks + 2 * (4 + random) + (blocks - 4) * (5 + random))
+    return only_at_zero(n * n, beyond) + sparse - only_at_zero(sparse, beyond)
+
+
 def _bind_keys(op: Op, extent: Extent) -> None:
-    """Keys of the same tokens, seen by all, or by those within `reach`."""
+    """Keys of the same tokens, seen by all, by those within `reach`, or as blocks see each other."""
     queries, keys = _renamed(op)
     tokens = extent.sizes[queries]
     extent.sizes[keys] = tokens
-    reach = op.attr("reach")
-    pairs = tokens * tokens if reach is None else band_pairs(tokens, extent.value(reach))
+    reach, block, random = op.attr("reach"), op.attr("block"), op.attr("random")
+    pairs = tokens * tokens
+    if reach is not None:
+        pairs = band_pairs(tokens, extent.value(reach))
+    elif random is not None:
+        pairs = random_pairs(tokens, extent.value(block), extent.value(random))
+    elif block is not None:
+        pairs = block_pairs(tokens, extent.value(block), extent.value(op.attr("offset", 0)))
     extent.keys[keys] = Keys(queries, pairs, tokens * tokens)
+
+
+def _bind_joined(op: Op, extent: Extent) -> None:
+    """The axis that is made is as long as those that are joined; joined keys are those of the same queries."""
+    made = next(a for a in op.axes if all(a not in t.axes for t in op.inputs))
+    if made in extent.sizes:
+        return
+    lost = [next(a for a in t.axes if a not in op.axes) for t in op.inputs]
+    extent.sizes[made] = sum((extent.sizes[a] for a in lost), start=0)
+    known = [extent.keys[a] for a in lost if a in extent.keys]
+    if len(known) == len(lost) > 1:  # keys of several sorts, seen by the same queries
+        extent.keys[made] = Keys(
+            known[0].queries,
+            sum((keys.visible for keys in known), start=0),
+            sum((keys.stepped for keys in known), start=0),
+            tuple(limit for keys in known for limit in keys.breaks),
+            next((keys.period for keys in known if keys.period is not None), None),
+        )
+    elif len(known) == 1:
+        others = extent.sizes[known[0].queries] * sum((extent.sizes[a] for a in lost if a not in extent.keys), start=0)
+        extent.keys[made] = Keys(known[0].queries, known[0].visible + others, known[0].stepped + others)
 
 
 def _check_concat(op: Op) -> None:
@@ -103,7 +148,7 @@ register(
         reads=nothing,
         writes=nothing,
         storage="view",
-        attrs=("reach",),
+        attrs=("reach", "block", "offset", "random"),
     ),
     Kind("rename", "an axis by another name", _check_rename, reads=nothing, writes=nothing, storage="view"),
     Kind("slice", "a part along one axis", _check_rename, reads=nothing, writes=nothing, storage="view"),
@@ -120,7 +165,7 @@ register(
     ),
     Kind("first", "the first along an axis", _check_pick, reads=nothing, writes=nothing, storage="view"),
     Kind("repeat", "the same along further axes", _check_repeat, reads=nothing, writes=nothing, storage="view"),
-    Kind("concat", "operands behind each other along an axis", _check_concat),
+    Kind("concat", "operands behind each other along an axis", _check_concat, bind=_bind_joined),
     Kind("keep", "the positions that get logits", _check_rename, reads=nothing, writes=nothing, storage="view"),
     Kind("view", "the same elements", same_axes, reads=nothing, writes=nothing, storage="view"),
     Kind(

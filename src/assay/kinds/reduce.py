@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from assay.kinds.base import Extent, Kind, Work, expect, register, same_axes
-from assay.size import minimum, product
+from assay.size import floor_div, minimum, product
 from assay.spec import Axes, Op
 
 
@@ -96,6 +96,27 @@ def _sinkhorn(op: Op, extent: Extent) -> Work:
     return {"divide": passes * elements, "add": passes * elements - wide * rows - tall * columns}
 
 
+def _block_axes(op: Op) -> tuple[str, str]:
+    expect(op, len(op.inputs) == 1 and op.attr("block") is not None, "blocks takes one tensor and the size of a block")
+    lost = [a for a in op.inputs[0].axes if a not in op.axes]
+    made = [a for a in op.axes if a not in op.inputs[0].axes]
+    expect(op, len(lost) == 1 and len(made) == 1, "blocks puts the blocks in the place of what they are of")
+    return lost[0], made[0]
+
+
+def _check_blocks(op: Op) -> None:
+    _block_axes(op)
+
+
+def _bind_blocks(op: Op, extent: Extent) -> None:
+    lost, made = _block_axes(op)
+    extent.sizes[made] = floor_div(extent.sizes[lost], extent.value(op.attr("block")))
+
+
+def _blocks(op: Op, extent: Extent) -> Work:
+    return {"add": extent(op.inputs[0].axes) - extent(op.axes)}
+
+
 def _check_topk(op: Op) -> None:
     expect(op, len(op.inputs) == 1, "topk takes one tensor")
     lost, made = set(op.inputs[0].axes) - set(op.axes), set(op.axes) - set(op.inputs[0].axes)
@@ -153,6 +174,14 @@ register(
     ),
     Kind("sum", "sum over the axes that the result lacks", _check_sum, _sum),
     Kind("mean", "mean over the axes that the result lacks", _check_sum, _mean),
+    Kind(
+        "blocks",
+        "sums of full blocks along an axis, the last with what is left over",
+        _check_blocks,
+        _blocks,
+        bind=_bind_blocks,
+        attrs=("block",),
+    ),
     Kind("normalize", "x over its sum", _check_reduce, _normalize, attrs=("over",)),
     Kind("sinkhorn", "rows and columns of a matrix to sums of one", _check_sinkhorn, _sinkhorn, attrs=("times",)),
     Kind(

@@ -78,7 +78,8 @@ def bart_names(encoder: Names = ENCODER_LAYER, decoder: Names = DECODER_LAYER, a
 
 def untied(names: Names) -> dict[str, str]:
     """The same where each half has a table of its own; the shared one is then stored and not used."""
-    own = {f"{side}.E": f"model.{side}.embed_tokens.weight" for side in ("encoder", "decoder")}
+    base = names["E"].partition(".")[0]
+    own = {f"{side}.E": f"{base}.{side}.embed_tokens.weight" for side in ("encoder", "decoder")}
     return {**names, **own}
 
 

@@ -193,3 +193,45 @@ def umt5(c: Config) -> EncoderDecoder:
     defaults(c, vocab_size=250112, d_model=512, d_kv=64, d_ff=1024, num_layers=8, num_heads=6)
     defaults(c, feed_forward_proj="gated-gelu")
     return dense(c, tables=True)
+
+
+LOCAL, FAR = "LocalSelfAttention", "TransientGlobalSelfAttention"
+_FAR_NAMES = {
+    "Relfar": f"{FAR}.global_relative_attention_bias.weight[u (g r)]",
+    "Gfar": f"{FAR}.global_input_layer_norm.weight",
+}
+LONG = {
+    (kind, gated): {
+        **t5_names("wi_1" if gated else "wi", attention=kind),
+        **{f"encoder.{name}": f"encoder.block.{{i}}.layer.0.{path}" for name, path in _FAR_NAMES.items()},
+    }
+    for kind in (LOCAL, FAR)
+    for gated in (True, False)
+}
+
+
+@family("longt5", cls="LongT5ForConditionalGeneration", names=LONG[LOCAL, False], harmless=HARMLESS, classes=CLASSES)
+def longt5(c: Config) -> EncoderDecoder:
+    """Guo et al. 2021, arXiv:2112.07916: the encoder sees `local_radius` tokens to either side, and perhaps blocks."""
+    defaults(c, vocab_size=32128, d_model=512, d_kv=64, d_ff=2048, num_layers=6, num_heads=8, feed_forward_proj="relu")
+    mlp = feed(c)
+    reads, writes = depths(c)
+    own = replace(attention(c, encoder=True), reach=c.size("local_radius", 127))
+    block = c.size("global_block_size", 16)
+    kind = LOCAL
+    if c.word("encoder_attention_type", "local", ("local", "transient-global")) == "transient-global":
+        from assay.blocks.long_source import TransientGlobal
+
+        kind = FAR
+        own = TransientGlobal(
+            own.heads,
+            own.kv_heads,
+            own.head_width,
+            scale=own.scale,
+            sees="all",
+            reach=own.reach,
+            relative=own.relative,
+            block=block,
+            norm=rms(c, key="layer_norm_epsilon"),
+        )
+    return halves(c, [(mlp,)] * reads, [(crossing(c), mlp)] * writes, LONG[kind, mlp.gated], own=own)
