@@ -55,6 +55,8 @@ QWEN3_5 = {
 # further prediction modules are left out of the causal model; these stand beside what is read
 _HARMLESS = "mtp_num_hidden_layers mtp_use_dedicated_embeddings mamba_ssm_dtype max_window_layers".split()
 
+_NO_DENSE = (*_HARMLESS, "mlp_only_layers", "intermediate_size", "decoder_sparse_step")  # every layer has experts
+
 
 def interval(c: Config, layers: int, default: int = 4) -> list[str]:
     """`layer_types`, else full attention in every so many layers."""
@@ -132,7 +134,7 @@ def qwen3_5(c: Config) -> Decoder:
     return qwen(c, attention, lambda i: mlp)
 
 
-@family("qwen3_5_moe_text", cls="Qwen3_5MoeForCausalLM", names=QWEN3_5, harmless=(*_HARMLESS, "mlp_only_layers"))
+@family("qwen3_5_moe_text", cls="Qwen3_5MoeForCausalLM", names=QWEN3_5, harmless=_NO_DENSE)
 def qwen3_5_moe(c: Config) -> Decoder:
     """Qwen Team 2026: experts in every layer."""
     c.absent(hidden_size=2048, num_hidden_layers=40, vocab_size=248320, max_position_embeddings=32768)
