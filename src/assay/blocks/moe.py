@@ -15,7 +15,9 @@ from assay.spec import Op, ops
 class Router:
     """How experts are chosen and weighed."""
 
-    scores: Literal["softmax", "sigmoid", "softmax-of-chosen", "sigmoid-of-chosen", "near-softmax"] = "softmax"
+    scores: Literal["softmax", "sigmoid", "softmax-of-chosen", "sigmoid-of-chosen", "near-softmax", "sqrtsoftplus"] = (
+        "softmax"
+    )
     bias: bool = False
     correction: bool = False  # a vector added for the choice alone, trained without gradient
     normalize: bool = False  # the chosen weights sum to one

@@ -1,6 +1,6 @@
 """What an op means: one record a kind, a column a reading. A new kind edits one file of this folder."""
 
-from assay.kinds import contract, layout, pointwise, reduce, scan, state
+from assay.kinds import compress, contract, layout, pointwise, reduce, scan, state
 from assay.kinds.base import (
     KINDS,
     SORTS,
@@ -12,6 +12,7 @@ from assay.kinds.base import (
     Work,
     check,
     kind_of,
+    matrix_axes,
     register,
 )
 
@@ -26,7 +27,8 @@ __all__ = [
     "Work",
     "check",
     "kind_of",
+    "matrix_axes",
     "register",
 ]
 
-_REGISTERED = (contract, layout, pointwise, reduce, scan, state)  # importing them registers their kinds
+_REGISTERED = (compress, contract, layout, pointwise, reduce, scan, state)  # importing them registers their kinds

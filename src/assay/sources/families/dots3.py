@@ -42,7 +42,7 @@ def layer_kinds(c: Config, layers: int) -> list[str]:
 
 
 def own_sizes(c: Config, kinds: list[str]) -> list[Own]:
-    """The sizes that each layer has of its own: as `per_layer_config` lists, else as the keys of windowed layers say."""
+    """The sizes that each layer has of its own: from `per_layer_config`, else from the keys of windowed layers."""
     table = c.table("per_layer_config")
     windowed = dict(_WINDOWED)
     for key, size in _WINDOWED.items():
