@@ -27,10 +27,8 @@ class Expected(Attention):
     def attend(self) -> list[Op]:
         """Chances in the place of a softmax."""
         axes = "[b g r n c]"
-        return [
-            op if op.kind != "softmax" else ops("attention.scores", f"p = collision(s{axes}) -> {axes}", code=self.code)[0]
-            for op in super().attend()
-        ]
+        (chances,) = ops("attention.scores", f"p = collision(s{axes}) -> {axes}", code=self.code)
+        return [chances if op.kind == "softmax" else op for op in super().attend()]
 
 
 @dataclass(frozen=True)
@@ -52,5 +50,3 @@ class Nystrom(Attention):
             "w = rename(w[b c g r v]) -> [b n g r v]",
             "o = add(o[b n g r v], w[b n g r v]) -> [b n g r v]",
         )
-
-

@@ -84,7 +84,7 @@ class GatedLru:
 
 @dataclass(frozen=True)
 class MatrixLstm:
-    """The mLSTM of xLSTM (Beck et al. 2024, arXiv:2405.04517): a matrix of values by keys, and a sum of keys under it."""
+    """The mLSTM of xLSTM (Beck et al. 2024, arXiv:2405.04517): a matrix of values by keys over a sum of keys."""
 
     heads: int
     key_width: int

@@ -177,11 +177,12 @@ class GatedInput:
     def ops(self, x: str, y: str) -> list[Op]:
         """`y[b n d]` from `x[b n d]`."""
         gate, t = f"i{self.tag}", self.tag
-        return ops(
+        gated = ops(
             "norm",
             f"{gate} = linear({x}[b n d], W{t}_in[d R]) -> [b n R]",
             f"{gate} = silu({gate}[b n R]) -> [b n R]",
             f"{gate} = linear({gate}[b n R], W{t}_out[R d]) -> [b n d]",
             f"{gate} = sigmoid({gate}[b n d]) -> [b n d]",
             f"{gate} = mul({x}[b n d], {gate}[b n d]) -> [b n d]",
-        ) + self.body.ops(gate, y)
+        )
+        return [*gated, *self.body.ops(gate, y)]

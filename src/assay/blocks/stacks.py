@@ -92,7 +92,7 @@ class Step:
     before: Norm | None = None
     after: Norm | None = None
     scale: float | str | None = None  # of the branches, where a residual multiplier is set
-    keep: str | None = None  # of the residual stream, where it has a multiplier too
+    keep: float | str | None = None  # of the residual stream, where it has a multiplier too
     gain: bool = False  # a learned gain of the residual stream
     onto_normed: bool = False  # the branches are added to what they read, not to what came before its norm (BLOOM)
 

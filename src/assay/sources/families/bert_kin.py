@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
-from assay.blocks import Decoder, Layer, Norm, Rope
+from assay.blocks import Decoder, Layer, Rope
 from assay.blocks.attention import Attention
-from assay.blocks.encoders import Encoder, MaskedHead, Pooler, Tables, Together
+from assay.blocks.encoders import Encoder, Pooler, Tables, Together
 from assay.blocks.kernels import Expected, Nystrom, Turned
 from assay.sources.config import Config
 from assay.sources.families.common import (
@@ -18,14 +19,11 @@ from assay.sources.families.common import (
     TOKEN,
     Class,
     activation,
-    depth,
     labels,
     pre_norm,
 )
 from assay.sources.families.encoders import (
-    CHOICE,
     LAYER,
-    NEXT,
     bert_classes,
     bert_like,
     dense_attention,
@@ -59,7 +57,9 @@ def _pre(c: Config, made: Encoder, normed: bool) -> Encoder:
     return replace(made, embedding=embedding, layers=(layer,) * made.depth, final=norm)
 
 
-def with_tables(made: Encoder, narrow: int | None = None, angles: tuple[int, int] | None = None, **rows: int) -> Encoder:
+def with_tables(
+    made: Encoder, narrow: int | None = None, angles: tuple[int, int] | None = None, **rows: Any
+) -> Encoder:
     """The same with these tables beside the words; `x_again` reads table x once more."""
     words = made.embedding
     found = tuple((name.removesuffix("_again"), count) for name, count in rows.items())
@@ -114,7 +114,12 @@ def roberta_prelayernorm(c: Config) -> Encoder:
 )
 def megatron_bert(c: Config) -> Encoder:
     """Shoeybi et al. 2019."""
-    large = {"hidden_size": 1024, "num_hidden_layers": 24, "num_attention_heads": 16, "intermediate_size": 4096}
+    large: dict[str, Any] = {
+        "hidden_size": 1024,
+        "num_hidden_layers": 24,
+        "num_attention_heads": 16,
+        "intermediate_size": 4096,
+    }
     return _pre(c, bert_like(c, vocab_size=29056, **large), normed=False)
 
 
@@ -126,7 +131,12 @@ def megatron_bert(c: Config) -> Encoder:
 )
 def bert_generation(c: Config) -> Encoder:
     """Rothe et al. 2020, the encoder: no token types."""
-    large = {"hidden_size": 1024, "num_hidden_layers": 24, "num_attention_heads": 16, "intermediate_size": 4096}
+    large: dict[str, Any] = {
+        "hidden_size": 1024,
+        "num_hidden_layers": 24,
+        "num_attention_heads": 16,
+        "intermediate_size": 4096,
+    }
     made = bert_like(c, vocab_size=50358, **large)
     return with_tables(made, position=made.limit or 0)
 
@@ -140,7 +150,7 @@ def bert_generation(c: Config) -> Encoder:
 def ernie(c: Config) -> Encoder:
     """Sun et al. 2019: a table of tasks, where asked for."""
     made = bert_like(c)
-    tasks = {"task": c.size("task_type_vocab_size", 3)} if c.flag("use_task_id", False) else {}
+    tasks: dict[str, Any] = {"task": c.size("task_type_vocab_size", 3)} if c.flag("use_task_id", False) else {}
     c.skip("task_type_vocab_size")
     return with_tables(made, position=made.limit or 0, type=c.size("type_vocab_size"), **tasks)
 
@@ -180,7 +190,7 @@ def layoutlm(c: Config) -> Encoder:
     """Xu et al. 2019: a word's box on its page: left, upper, right, lower, height and width."""
     made = bert_like(c)
     places = c.size("max_2d_position_embeddings", 1024)
-    box = {"x": places, "y": places, "x_again": places, "y_again": places, "h": places, "w": places}
+    box: dict[str, Any] = {"x": places, "y": places, "x_again": places, "y_again": places, "h": places, "w": places}
     return with_tables(made, position=made.limit or 0, **box, type=c.size("type_vocab_size"))
 
 
@@ -298,20 +308,17 @@ def yoso(c: Config) -> Encoder:
 @encoder(
     "nystromformer",
     stem="Nystromformer",
-    names=stored("nystromformer.") | {"Wmix": "nystromformer.encoder.layer.{i}.attention.self.conv.weight[(g r) 1 K 1]"},
+    names=stored("nystromformer.")
+    | {"Wmix": "nystromformer.encoder.layer.{i}.attention.self.conv.weight[(g r) 1 K 1]"},
     classes=own_classifier(BERT_HEAD),
     harmless=("inv_coeff_init_option", "inv_init_coeff_option"),
 )
 def nystromformer(c: Config) -> Encoder:
     """Xiong et al. 2021: with as many landmarks as a segment has tokens, full attention; values convolved beside it."""
-    made = bert_like(
-        c, vocab_size=30000, hidden_act="gelu_new", max_position_embeddings=510, layer_norm_eps=1e-5
-    )
+    made = bert_like(c, vocab_size=30000, hidden_act="gelu_new", max_position_embeddings=510, layer_norm_eps=1e-5)
     landmarks = c.size("num_landmarks", 64)
     c.inert("segment_means_seq_len", int(landmarks))
     kernel = c.size("conv_kernel_size", 65)
     if kernel % 2 == 0:
         c.fail("conv_kernel_size", "odd, so that each token has as many neighbours to either side")
     return _two_ahead(c, with_attention(made, dense_attention(c, made.width, kind=Nystrom, kernel=kernel)))
-
-

@@ -19,7 +19,6 @@ from assay.sources.families.common import (
     activation,
     depth,
     labels,
-    under,
 )
 from assay.sources.families.encoders import (
     CHOICE,

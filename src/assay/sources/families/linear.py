@@ -59,9 +59,7 @@ def minimax(c: Config) -> Decoder:
     experts, k = experts_of(c, 8, 2)
     moe = Moe(experts, k, c.size("intermediate_size"), Router(normalize=True), activation=activation(c))
     bodies: dict[str, Body] = {
-        ATTENTION: Attention(
-            h.query, h.kv, h.width, positions=rope(c, h.width), window=c.maybe("sliding_window")
-        ),
+        ATTENTION: Attention(h.query, h.kv, h.width, positions=rope(c, h.width), window=c.maybe("sliding_window")),
         SCAN: Lightning(h.query, h.width, c.size("block_size", 256), activation=activation(c)),
     }
     kinds = layer_kinds(c, layers, lambda i: ATTENTION if (i + 1) % 2 else SCAN)
@@ -234,7 +232,8 @@ def _xlstm_single() -> dict[str, str]:
 
 def _xlstm_fused() -> dict[str, str]:
     made = {}
-    for letters, axes, theirs in (("qk", "(J S)", "qkv_opreact"), ("vz", "(J Q)", "qkv_opreact"), ("if", "J", "ifgate_preact")):
+    packed = (("qk", "(J S)", "qkv_opreact"), ("vz", "(J Q)", "qkv_opreact"), ("if", "J", "ifgate_preact"))
+    for letters, axes, theirs in packed:
         for letter in letters:
             made[f"mixer.W{letter}"] = f"mlstm_layer.{theirs}.weight[+{axes} d]"
             made[f"mixer.B{letter}"] = f"mlstm_layer.{theirs}.bias[+{axes}]"

@@ -187,7 +187,7 @@ def gpt_oss(c: Config) -> Decoder:
     """OpenAI 2025: windows in every other layer, learned sinks, biases everywhere, a clamped activation."""
     d = c.size("hidden_size", 2880)
     h = heads(c, d, 64, 8, 64)
-    c.rename(experts_per_token="num_experts_per_tok")  # noqa: S106
+    c.rename(experts_per_token="num_experts_per_tok")
     experts, k = experts_of(c, 128, 4)
     c.inert("hidden_act", "silu")
     bias = "qkvo" if c.flag("attention_bias", True) else ""

@@ -28,12 +28,13 @@ def convolutions() -> dict[str, str]:
 
 def residuals() -> dict[str, str]:
     """Shifts and scales of branches and stream, and of the embedding."""
-    made = {}
+    made: dict[str, str] = {}
     for index, place in enumerate(("post_attention", "post_mlp")):
         for ours, theirs in (("Branch", "hidden_states"), ("Stream", "residual")):
             at = f"{LAYER}{place}_residual_scale.{theirs}_"
             made |= {f"{ours}{index}_shift": f"{at}bias", f"{ours}{index}_scale": f"{at}scale"}
-    embedded = {f"Embedded_{ours}": f"model.input_hidden_states_{theirs}" for ours, theirs in (("shift", "bias"), ("scale", "scale"))}
+    pairs = (("shift", "bias"), ("scale", "scale"))
+    embedded = {f"Embedded_{ours}": f"model.input_hidden_states_{theirs}" for ours, theirs in pairs}
     return made | embedded
 
 
@@ -83,7 +84,8 @@ def zaya(c: Config) -> Decoder:
     c.inert("num_experts_per_tok", 1)
     kinds = c.sequence("layer_types", lambda v: v in (HYBRID, SLIDING), f"one of {HYBRID}, {SLIDING}", layers)
     kinds = [HYBRID] * layers if kinds is None else kinds
-    window = c.size("sliding_window") if SLIDING in kinds else c.skip("sliding_window")
+    window = c.size("sliding_window") if SLIDING in kinds else None
+    c.skip("sliding_window")
     attention = attentions(c, h.query, h.kv, h.width, window, kinds)
     act, experts, inner = activation(c), c.size("num_experts", 16), c.size("moe_intermediate_size", 2048)
     low = c.size("router_hidden_size", 256)
