@@ -352,13 +352,15 @@ def test_notes_say_what_a_reader_has_to_know(capsys: pytest.CaptureFixture[str],
 
 def test_quantized_weights_are_never_two_bytes_in_silence(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     path = tmp_path / "config.json"
-    path.write_text(json.dumps({**CONFIG, "quantization_config": {"quant_method": "fp8"}}))
+    path.write_text(json.dumps({**CONFIG, "quantization_config": {"quant_method": "hqq"}}))
     out = answer(capsys, str(path))
     weights = next(line for line in out.splitlines() if line.strip().startswith("weights"))
-    assert "modelled" in weights
-    assert "the config quantizes weights in a format that is not read so far: priced as fp16" in out
+    assert "unknown" in weights
+    assert "exact" not in weights
+    assert "the config quantizes weights in a format that is not known: quant_method is 'hqq'" in out
+    assert document(capsys, str(path))["weights"]["bytes"] is None
     chosen = answer(capsys, str(path), "--weights", "fp8")
-    assert "modelled" not in chosen
+    assert "unknown" not in chosen
     assert f"{TOTAL:,} B" in chosen
 
 

@@ -21,7 +21,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "spec": LEAVES | {"size", "formats"},
     "kinds": SPEC,
     "blocks": SPEC | {"kinds"},
-    "sources": SPEC | {"kinds", "blocks"},
+    "sources": SPEC | {"kinds", "blocks", "rewrites"},  # a config may say how its weights are rewritten
     "rewrites": SPEC | {"kinds"},
     "readings": SPEC | {"kinds"},
     "hardware": LEAVES,

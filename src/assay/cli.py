@@ -168,7 +168,7 @@ def report(words: list[str]) -> str:
     published, said = formulas(model, counted), text.notes(model, counted, args.weights)
     if args.json:
         return _json(contract.document(version(), model, counted, generated, published, said))
-    return _text(text.report(model, counted, generated, published, said, args.weights, style))
+    return _text(text.report(model, counted, generated, published, said, style))
 
 
 def ops(words: list[str]) -> str:

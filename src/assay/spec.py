@@ -12,11 +12,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from assay.errors import NotationError
 from assay.records import dataclass, field, replace
 from assay.size import Size
+
+if TYPE_CHECKING:
+    from assay.formats import Format, Scheme
 
 Axes = tuple[str, ...]
 Attrs = tuple[tuple[str, Any], ...]
@@ -98,11 +101,15 @@ class Weight:
     `layout` is its stored shape as axes, `(h k)` a product, `+` before the dimension along which several weights
     of one path lie behind each other, `(g + r k)` where they do so for each g, a number a literal size; None for
     the layout that the kind implies.
+    `published` is its name in published files, where they keep it apart from what lies in one tensor with it in the
+    implementation; `format` is how it is stored there, None for the model's dtype.
     """
 
     path: str
     layout: str | None = None
     buffer: bool = False
+    published: str | None = None
+    format: Format | None = None
 
 
 @dataclass(frozen=True)
@@ -178,6 +185,7 @@ class Model:
     trained: int | None = None  # the context the config claims: going beyond is worth a note
     dtype: str | None = None  # of the weights, where the config says
     quantization: Mapping[str, Any] | None = None
+    scheme: Scheme | None = None  # what `quantization` says, where it says something
     settings: tuple[str, ...] = ("past",)  # which of past, source, images can be asked of it
     source_tokens: int | None = None  # a default other than as many as the target's
     source_positions: int | None = None  # the longest source that the encoder's position table reaches
@@ -288,9 +296,15 @@ def parse(line: str, part: str = "other") -> Op:
 
 def ops(part: str, *lines: str, **attrs: Any) -> list[Op]:
     """The ops of some lines, all of one part; `attrs` that are not None are added to each."""
+    if not attrs:
+        return [parse(line, part) for line in lines]
     given = tuple((k, v) for k, v in attrs.items() if v is not None)
-    parsed = [parse(line, part) for line in lines]
-    return [replace(op, attrs=op.attrs + given) for op in parsed] if given else parsed
+    return [_with_attrs(parse(line, part), given) for line in lines]
+
+
+@lru_cache(maxsize=4096)
+def _with_attrs(op: Op, given: Attrs) -> Op:
+    return replace(op, attrs=op.attrs + given) if given else op
 
 
 def parse_lines(text: str) -> tuple[Op, ...]:

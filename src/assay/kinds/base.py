@@ -130,6 +130,19 @@ def union(op: Op) -> Axes:
     return tuple(seen | dict.fromkeys(op.axes))
 
 
+def matrix_axes(op: Op, weight: Tensor) -> tuple[Axes, Axes] | None:
+    """Outputs and inputs of a weight that multiplies: axes of the result, axes summed over; None for other weights.
+
+    An axis of neither, of experts that an index chooses from, is one of several matrices.
+    """
+    if not kind_of(op).contracts:
+        return None
+    given = {axis for tensor in op.activations for axis in tensor.axes}
+    inputs = tuple(axis for axis in weight.axes if axis in given and axis not in op.axes)
+    outputs = tuple(axis for axis in weight.axes if axis in op.axes)
+    return (outputs, inputs) if inputs else None
+
+
 def no_work(op: Op, extent: Extent) -> Work:
     """Data that moves or is renamed: no arithmetic."""
     return {}

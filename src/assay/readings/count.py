@@ -7,15 +7,21 @@ from typing import Any
 
 from assay.errors import SettingError, SizeError
 from assay.kinds import Extent, Visible, kind_of
+from assay.readings.binding import as_model, bind, identity, placed
 from assay.readings.conventions import Convention
 from assay.readings.conventions import convention as convention_of
 from assay.readings.dtypes import bytes_of
 from assay.readings.setting import Setting, setting
 from assay.records import dataclass, field
-from assay.size import Size, exact_div, lift
-from assay.spec import Block, Model, Op, Segment, Weight
+from assay.size import Size, exact_div
+from assay.spec import Block, Model, Op, Segment
 
 Parts = Mapping[str, Size]
+
+
+def _both(a: Size | None, b: Size | None) -> Size | None:
+    """The sum of two figures, unknown where one is."""
+    return None if a is None or b is None else a + b
 
 
 def add_parts(a: Parts, b: Parts) -> dict[str, Size]:
@@ -134,7 +140,7 @@ class Count:
     parameters: Parameters = Parameters()
     flops: Flops = Flops()
     cache: Cache = Cache()
-    weight_bytes: Size = 0
+    weight_bytes: Size | None = 0  # None where the weights are stored in a format that is not known
     setting: Setting = Setting()
     rows: tuple[Row, ...] = ()
 
@@ -152,7 +158,7 @@ class Count:
             self.parameters + other.parameters,
             self.flops + other.flops,
             self.cache + other.cache,
-            self.weight_bytes + other.weight_bytes,
+            _both(self.weight_bytes, other.weight_bytes),
             self.setting,
             self.rows + other.rows,
         )
@@ -202,14 +208,6 @@ def count(
     return count_setting(whole, asked)
 
 
-def as_model(block: Block, sizes: Mapping[str, object]) -> Model:
-    """A block alone, as a model of one segment."""
-    if not isinstance(block, Block):
-        raise SettingError(f"it takes a model or a block, not a {type(block).__name__}; assay.load makes a model")
-    lifted = {axis: lift(size, axis) for axis, size in sizes.items()}
-    return Model(block.name, (Segment(block.name, block.resize(**lifted)),))
-
-
 def count_setting(model: Model, asked: Setting) -> Count:
     """The figures of a model in a checked setting."""
     prices = convention_of(asked.convention)
@@ -221,10 +219,19 @@ def count_setting(model: Model, asked: Setting) -> Count:
         weights,
         sum((row.flops for row in rows), start=Flops()),
         sum((row.cache for row in rows), start=Cache()),
-        bytes_of(weights.total + weights.buffers, asked.weights),
+        weight_bytes(model, weights, asked),
         asked,
         rows,
     )
+
+
+def weight_bytes(model: Model, weights: Parameters, asked: Setting) -> Size | None:
+    """Bytes of all that a checkpoint stores: in the model's own formats, or every element in the dtype asked for."""
+    if not asked.quantized:
+        return bytes_of(weights.total + weights.buffers, asked.weights)
+    from assay.readings.weights import stored_bytes
+
+    return stored_bytes(model, asked.weights)
 
 
 def count_segment(
@@ -240,24 +247,6 @@ def count_segment(
         flops(block, extent, prices).times(segment.times),
         cache(block, extent, asked).times(segment.times),
     )
-
-
-def placed(segment: Segment, sizes: Mapping[str, Size]) -> dict[str, Size]:
-    """The setting's axes as this segment sees them: an encoder's n is the source, a tower's batch the images."""
-    if not segment.axes:
-        return dict(sizes)
-    named = {a: sizes.get(to, 0) if isinstance(to, str) else to for a, to in segment.axes.items()}
-    return {**sizes, **named}
-
-
-def bind(block: Block, sizes: Mapping[str, Size]) -> Extent:
-    """The extent of a block in a setting, with the axes that its ops make. Raises SizeError for an open axis."""
-    extent = Extent({**sizes, **block.sizes})
-    for op in block.ops:
-        kind = kind_of(op)
-        if kind.bind is not None:
-            kind.bind(op, extent)
-    return extent
 
 
 def flops(block: Block, extent: Extent, prices: Convention, seen: Extent | None = None) -> Flops:
@@ -315,11 +304,6 @@ def parameters(segment: Segment, block: Block, extent: Extent, seen: set[str]) -
             passed = kind_of(op).active
             active = active + (elements if passed is None else copies * passed(op, extent, weight))
     return Parameters(sum(by_part.values(), start=0), active, buffers, by_part)
-
-
-def identity(name: str, where: Weight) -> str:
-    """What makes two weights one tensor: their path, and their place in it where several lie behind each other."""
-    return f"{where.path}:{name}" if where.layout and "+" in where.layout else where.path
 
 
 def cache(block: Block, extent: Extent, asked: Setting) -> Cache:

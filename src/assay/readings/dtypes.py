@@ -1,22 +1,11 @@
-"""Bits of an element, by the names that configs and people use."""
+"""Dtypes by the names that configs and people use."""
 
 from __future__ import annotations
 
 from assay.errors import SettingError
-from assay.size import Size, ceil_div
+from assay.formats import BITS, bytes_of
 
-BITS = {
-    "fp64": 64,
-    "fp32": 32,
-    "bf16": 16,
-    "fp16": 16,
-    "fp8": 8,
-    "int8": 8,
-    "fp6": 6,
-    "fp4": 4,
-    "int4": 4,
-    "int2": 2,
-}
+__all__ = ["BITS", "bytes_of", "dtype"]
 
 _ALIASES = {
     "float64": "fp64",
@@ -46,9 +35,3 @@ def dtype(name: str, what: str = "dtype") -> str:
     if short not in BITS:
         raise SettingError(f"{what} is {name!r}; known: {', '.join(BITS)}")
     return short
-
-
-def bytes_of(elements: Size, name: str) -> Size:
-    """Bytes of so many elements; a last part of a byte counts as one."""
-    bits = BITS[name]
-    return elements * (bits // 8) if bits % 8 == 0 else ceil_div(elements * bits, 8)

@@ -13,9 +13,10 @@ from math import lcm
 
 from assay.errors import KindError, SettingError
 from assay.kinds import Extent, Stepped, VisibleStepped
+from assay.readings.binding import bind, placed
 from assay.readings.conventions import Convention
 from assay.readings.conventions import convention as convention_of
-from assay.readings.count import Cache, Flops, bind, cache, flops, placed
+from assay.readings.count import Cache, Flops, cache, flops
 from assay.readings.setting import Setting, setting
 from assay.records import dataclass, replace
 from assay.size import Size, ceil_div, is_integer, lift, surely_above

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from assay.kinds import Extent, Visible, kind_of
+from assay.kinds import Extent, Visible, kind_of, matrix_axes
+from assay.readings.binding import bind, identity, placed
 from assay.readings.conventions import Convention
 from assay.readings.conventions import convention as convention_of
-from assay.readings.count import bind, identity, placed
 from assay.readings.dtypes import bytes_of
 from assay.readings.setting import Setting
 from assay.records import dataclass
-from assay.size import Size, minimum
+from assay.size import Size, ceil_div, minimum
 from assay.spec import Block, Model, Op, Segment
 
 
@@ -92,7 +92,7 @@ def _listing(segment: Segment, asked: Setting, prices: Convention, seen: set[str
         parameters = parameters + sum((elements * times for elements, times in new), start=0)
         held = sum((elements for elements, _ in new), start=0)
         flops = prices.flops(kind_of(op).work(op, spent))
-        rows.append(_row(op, extent, asked, kept, (held, buffers, shared), flops))
+        rows.append(_row(op, block, extent, asked, kept, (held, buffers, shared), flops))
     used = {axis for op in block.ops for axis in (*op.axes, *(a for t in op.inputs for a in t.axes))}
     return Listing(
         segment.name,
@@ -129,7 +129,15 @@ def _own(
     return new, buffers, shared
 
 
-def _row(op: Op, extent: Extent, asked: Setting, kept: set[str], held: tuple[Size, Size, bool], flops: Size) -> OpRow:
+def _row(
+    op: Op,
+    block: Block,
+    extent: Extent,
+    asked: Setting,
+    kept: set[str],
+    held: tuple[Size, Size, bool],
+    flops: Size,
+) -> OpRow:
     kind = kind_of(op)
     passed = activation_dtype(asked)
     reads = kind.reads(op, extent)
@@ -142,10 +150,28 @@ def _row(op: Op, extent: Extent, asked: Setting, kept: set[str], held: tuple[Siz
         Operand(op.name, op.axes, tuple(extent.sizes[a] for a in op.axes)),
         *held,
         flops,
-        bytes_of(kind.weighs(op, extent), asked.weights),
+        weighed(op, block, extent, asked),
         bytes_of(reads - cached, passed) + bytes_of(cached, asked.cache),
         bytes_of(kind.writes(op, extent), asked.cache if kind.storage == "state" else passed),
     )
+
+
+def weighed(op: Op, block: Block, extent: Extent, asked: Setting) -> Size:
+    """Bytes of weights that one run reads: of a quantized matrix, its share of what the format keeps."""
+    read = kind_of(op).weighs(op, extent)
+    formats = [block.weight(weight.name).format for weight in op.weights] if asked.quantized else []
+    if not any(formats):
+        return bytes_of(read, asked.weights)
+    held = [extent(weight.axes) for weight in op.weights]
+    stored: Size = 0
+    for weight, kept, elements in zip(op.weights, formats, held, strict=True):
+        axes = matrix_axes(op, weight)
+        if kept is None or axes is None:
+            stored = stored + bytes_of(elements, asked.weights)
+            continue
+        several = extent(axis for axis in weight.axes if axis not in (*axes[0], *axes[1]))
+        stored = stored + several * kept.bytes(extent(axes[0]), extent(axes[1]))
+    return ceil_div(read * stored, sum(held))
 
 
 def activation_dtype(asked: Setting) -> str:

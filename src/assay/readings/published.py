@@ -6,7 +6,8 @@ from typing import Literal, NamedTuple
 
 from assay.kinds import kind_of
 from assay.kinds.base import no_work
-from assay.readings.count import Count, bind, identity, placed
+from assay.readings.binding import bind, identity, placed
+from assay.readings.count import Count
 from assay.size import Size
 from assay.spec import Model, Segment
 

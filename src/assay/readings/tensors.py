@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 
 from assay.errors import NotationError
-from assay.kinds import Extent, kind_of
-from assay.readings.count import as_model, bind
-from assay.records import dataclass
+from assay.formats import Format
+from assay.kinds import Extent, kind_of, matrix_axes
+from assay.readings.binding import as_model, bind
+from assay.records import dataclass, replace
 from assay.size import Size, product
-from assay.spec import Block, Model, Op, Segment, Tensor
+from assay.spec import Block, Model, Op, Segment, Tensor, Weight
 
 # the axes of a setting: any value will do, weights do not depend on it
 _ANY = {"b": 1, "n": 1, "t": 1, "past": 0}
@@ -19,10 +20,31 @@ _DIMENSION = re.compile(r"\+?\([^()]*\)|\+?\S+")
 
 
 @dataclass(frozen=True)
+class Stored:
+    """A tensor of published files before any quantization: its name, `{i}` and `{e}` as in an entry's path, and shape.
+
+    `times` is how often it occurs in a layer; `matrices` (times outputs x inputs) is how many matrices one holds,
+    (0, 0, 0) where it is none. `format` is what one matrix is stored in, None for the dtype of everything else.
+    """
+
+    path: str
+    shape: tuple[Size, ...]
+    times: Size = 1
+    matrices: tuple[Size, Size, Size] = (0, 0, 0)
+    format: Format | None = None
+
+    @property
+    def elements(self) -> Size:
+        """Of one occurrence."""
+        return product(self.shape)
+
+
+@dataclass(frozen=True)
 class Entry:
     """A stored tensor: `path` with `{i}` for the layer and `{g r}` for each index of these axes, its shape,
     which weights of the notation lie in it,
     how often it occurs, the layers, and the part of the model it belongs to.
+    `checkpoint` is how published files keep it: as it is, or in several tensors.
     """
 
     path: str
@@ -33,6 +55,7 @@ class Entry:
     layers: tuple[int, ...]
     part: str
     buffer: bool = False
+    checkpoint: tuple[Stored, ...] = ()
 
     @property
     def elements(self) -> Size:
@@ -87,7 +110,31 @@ def _add(found: dict[str, Entry], segment: Segment, op: Op, weight: Tensor, exte
         segment.layers if layered else (),
         known.part if known is not None else op.part.partition(".")[0],
         where.buffer,
+        _published(known.checkpoint if known is not None else (), op, weight, where, extent),
     )
+
+
+def _published(known: tuple[Stored, ...], op: Op, weight: Tensor, where: Weight, extent: Extent) -> tuple[Stored, ...]:
+    """What published files keep of an entry, with one weight more: in a tensor of its own, or behind another."""
+    path = where.published or where.path
+    each = " ".join(_EACH.findall(path)).split()
+    dims = [dim for dim in dimensions(op, weight, where.layout) if dim not in each]
+    axes = matrix_axes(op, weight)
+    matrices: tuple[Size, Size, Size] = (0, 0, 0)
+    if axes is not None:
+        outputs, inputs = (extent(axis for axis in side if axis not in each) for side in axes)
+        matrices = (extent(a for a in weight.axes if a not in (*axes[0], *axes[1], *each)), outputs, inputs)
+    made = Stored(path, tuple(_extent_of(dim, extent) for dim in dims), extent(each), matrices, where.format)
+    for index, other in enumerate(known):
+        if other.path == path:  # behind each other in one tensor, and in one matrix with more outputs
+            count, outputs, inputs = other.matrices
+            marked = [i for i, dim in enumerate(dims) if "+" in dim]
+            shape = tuple(
+                a + b if i in marked else a for i, (a, b) in enumerate(zip(other.shape, made.shape, strict=True))
+            )
+            together = replace(other, shape=shape, matrices=(count, outputs + matrices[1], inputs))
+            return (*known[:index], together, *known[index + 1 :])
+    return (*known, made)
 
 
 def _behind(known: Entry, dims: tuple[str, ...], shape: tuple[Size, ...]) -> tuple[Size, ...]:

@@ -7,7 +7,7 @@ from typing import Any
 
 from assay.blocks.attention import alone
 from assay.errors import SettingError
-from assay.readings.count import as_model
+from assay.readings.binding import as_model
 from assay.readings.ops import OpRow, list_ops
 from assay.readings.setting import setting
 from assay.records import dataclass

@@ -39,16 +39,23 @@ def notes(model: Model, counted: Count, chosen: str | None) -> tuple[str, ...]:
     asked = counted.setting
     if model.trained is not None and asked.context > model.trained:
         made.append(f"context {asked.context:,} is beyond the {model.trained:,} positions that the config claims")
-    if chosen is None and model.quantization is not None:
-        made.append(
-            f"the config quantizes weights in a format that is not read so far: priced as {asked.weights}; "
-            "--weights sets another"
-        )
+    if asked.quantized and model.scheme is not None:
+        unknown = f"the config quantizes weights in a format that is not known: {model.scheme.unknown}; no bytes are"
+        known = f"{stored_as(model, counted)}; scales and tables are in, headers of files are not;"
+        made.append(f"{unknown} told, --weights prices them" if model.scheme.unknown else f"{known} --weights sets one")
     elif chosen is None and model.dtype is None:
         made.append(f"weights are priced as {asked.weights}, for no dtype is named; --weights sets another")
     if model.ignored:
         made.append(f"config keys that change no figure: {', '.join(shorten(key, 40) for key in model.ignored)}")
     return tuple(made)
+
+
+def stored_as(model: Model, counted: Count) -> str:
+    """What the weights are stored in: one dtype, or the formats of the model's scheme beside it."""
+    asked = counted.setting
+    if not asked.quantized or model.scheme is None or model.scheme.unknown:
+        return f"weights {asked.weights}"
+    return f"weights {model.scheme.says}, the rest {asked.weights}"
 
 
 def report(
@@ -57,11 +64,10 @@ def report(
     generated: Generated | None,
     published: tuple[Formula, ...],
     said: tuple[str, ...],
-    chosen: str | None,
     style: Style,
 ) -> list[str]:
-    """The lines of the report; `chosen` is the weights' dtype where one was asked for."""
-    lines = [*_title(model, counted, style), "", *_headline(model, counted, chosen, style)]
+    """The lines of the report."""
+    lines = [*_title(model, counted, style), "", *_headline(model, counted, style)]
     if generated is not None:
         lines += ["", *_generated(generated, counted, style)]
     lines += ["", *_parts(counted, style), "", *_blocks(counted, style)]
@@ -102,7 +108,7 @@ def _title(model: Model, counted: Count, style: Style) -> list[str]:
     return [*lines, *(style.dim(line) for line in wrap(asked_for(counted), ""))]
 
 
-def _headline(model: Model, counted: Count, chosen: str | None, style: Style) -> list[str]:
+def _headline(model: Model, counted: Count, style: Style) -> list[str]:
     weights, flops, asked = counted.parameters, counted.flops, counted.setting
     rows = [["parameters", short(weights.total), digits(weights.total), "exact", "every tensor once"]]
     if weights.active != weights.total:
@@ -114,9 +120,10 @@ def _headline(model: Model, counted: Count, chosen: str | None, style: Style) ->
         rows.append(["buffers", short(weights.buffers), digits(weights.buffers), "exact", "stored, no parameters"])
     rows += _flops_rows(counted)
     rows += _other_latent(model, counted)
-    guessed = chosen is None and model.quantization is not None
-    priced = f"in {asked.weights}{', see the notes' if guessed else ''}"
-    rows.append(_byte_row("weights", counted.weight_bytes, priced, "modelled" if guessed else "exact"))
+    if counted.weight_bytes is None:
+        rows.append(["weights", "unknown", "", "", "the config quantizes them; see the notes"])
+    else:
+        rows.append(_byte_row("weights", counted.weight_bytes, stored_as(model, counted).replace("weights", "in", 1)))
     kept = counted.cache
     if kept.bytes:
         rows.append(_byte_row("cache", kept.bytes, f"in {asked.cache}, at context {asked.context:,}"))
@@ -128,8 +135,8 @@ def _headline(model: Model, counted: Count, chosen: str | None, style: Style) ->
     return table(rows, "<>><<", style=style)
 
 
-def _byte_row(name: str, size: Size, says: str, word: str = "exact") -> list[str]:
-    return [name, decimal_bytes(size), f"{digits(size)} B", word, f"{binary_bytes(size)} {says}"]
+def _byte_row(name: str, size: Size, says: str) -> list[str]:
+    return [name, decimal_bytes(size), f"{digits(size)} B", "exact", f"{binary_bytes(size)} {says}"]
 
 
 def _flops_rows(counted: Count) -> list[list[str]]:

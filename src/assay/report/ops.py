@@ -8,7 +8,7 @@ from typing import Any
 from assay.readings.count import Count
 from assay.readings.ops import Listing, Operand, OpRow, activation_dtype
 from assay.report.contract import setting_object
-from assay.report.model import asked_for
+from assay.report.model import asked_for, stored_as
 from assay.report.table import WIDTH, Style, wrap
 from assay.report.units import decimal_bytes, digits, flop, layer_ranges, plain, short, shorten
 from assay.spec import AXES, Model, Op
@@ -23,7 +23,7 @@ def report(model: Model, counted: Count, listings: Sequence[Listing], style: Sty
     asked = counted.setting
     lines = [style.bold(shorten(model.name, WIDTH)), style.dim(asked_for(counted))]
     said = wrap(
-        f"One run of each op. FLOPs are exact ({asked.convention}); bytes are modelled: weights {asked.weights}, "
+        f"One run of each op. FLOPs are exact ({asked.convention}); bytes are modelled: {stored_as(model, counted)}, "
         f"activations {activation_dtype(asked)}, cache {asked.cache}; operands read once, results written once, "
         "nothing fused, views free.",
         "",

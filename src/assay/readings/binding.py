@@ -1,0 +1,41 @@
+"""What readings share: a block as a model, a setting's axes bound in a block, what makes two weights one tensor."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from assay.errors import SettingError
+from assay.kinds import Extent, kind_of
+from assay.size import Size, lift
+from assay.spec import Block, Model, Segment, Weight
+
+
+def as_model(block: Block, sizes: Mapping[str, object]) -> Model:
+    """A block alone, as a model of one segment."""
+    if not isinstance(block, Block):
+        raise SettingError(f"it takes a model or a block, not a {type(block).__name__}; assay.load makes a model")
+    lifted = {axis: lift(size, axis) for axis, size in sizes.items()}
+    return Model(block.name, (Segment(block.name, block.resize(**lifted)),))
+
+
+def placed(segment: Segment, sizes: Mapping[str, Size]) -> dict[str, Size]:
+    """The setting's axes as this segment sees them: an encoder's n is the source, a tower's batch the images."""
+    if not segment.axes:
+        return dict(sizes)
+    named = {a: sizes.get(to, 0) if isinstance(to, str) else to for a, to in segment.axes.items()}
+    return {**sizes, **named}
+
+
+def bind(block: Block, sizes: Mapping[str, Size]) -> Extent:
+    """The extent of a block in a setting, with the axes that its ops make. Raises SizeError for an open axis."""
+    extent = Extent({**sizes, **block.sizes})
+    for op in block.ops:
+        kind = kind_of(op)
+        if kind.bind is not None:
+            kind.bind(op, extent)
+    return extent
+
+
+def identity(name: str, where: Weight) -> str:
+    """What makes two weights one tensor: their path, and their place in it where several lie behind each other."""
+    return f"{where.path}:{name}" if where.layout and "+" in where.layout else where.path

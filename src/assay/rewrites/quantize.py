@@ -1,0 +1,86 @@
+"""Quantization: each matrix gets the format that a scheme says; layers that differ by it become blocks of their own."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+
+from assay.formats import Format, Rule, Scheme
+from assay.kinds import matrix_axes
+from assay.records import replace
+from assay.spec import Block, Model, Op, Segment, Tensor, Weight
+
+# the convolution of patches: stored with a kernel's height and width, and quantized by no scheme
+_PATCHES = ("patch_embed", "patch_conv", "conv1", "conv2")
+
+
+def quantize(model: Model, scheme: Scheme) -> Model:
+    """The same model, its matrices stored as `scheme` says."""
+    if scheme.unknown:
+        return replace(model, scheme=scheme)
+    segments = tuple(piece for segment in model.segments for piece in _segments(segment, scheme))
+    return replace(model, segments=segments, scheme=scheme)
+
+
+def _segments(segment: Segment, scheme: Scheme) -> list[Segment]:
+    """The segment, or one for each set of layers to which the same rules apply."""
+    groups: dict[tuple[object, ...], tuple[list[Rule], list[int]]] = {}
+    ordered = any(rule.format is not None for rule in scheme.rules)  # else all say the same, in any order
+    counted = any(rule.counts_layers for rule in scheme.rules)
+    by_layer: dict[int | None, list[int]] = {}
+    for place, rule in enumerate(scheme.rules):
+        by_layer.setdefault(rule.layer, []).append(place)
+    for layer in segment.layers or (0,):
+        rules = [scheme.rules[at] for at in sorted([*by_layer.get(None, ()), *by_layer.get(layer, ())])]
+        said = [(rule.names, rule.format) for rule in rules]
+        alike = tuple(said) if ordered else frozenset(said)
+        groups.setdefault((alike, layer if counted else None), (rules, []))[1].append(layer)
+    made: dict[tuple[tuple[str, Weight], ...], list[int]] = {}
+    for rules, layers in groups.values():
+        made.setdefault(tuple(_formats(segment.block, scheme, rules, layers[0]).items()), []).extend(layers)
+    return [_stored(segment, dict(formats), tuple(sorted(layers))) for formats, layers in made.items()]
+
+
+def _stored(segment: Segment, weights: dict[str, Weight], layers: tuple[int, ...]) -> Segment:
+    other = segment.absorbed
+    return replace(
+        segment,
+        block=_with(segment.block, weights),
+        layers=layers if segment.layers else (),
+        absorbed=None if other is None else _with(other, weights),
+    )
+
+
+def _with(block: Block, weights: dict[str, Weight]) -> Block:
+    return replace(block, stored={**block.stored, **weights})
+
+
+def _formats(block: Block, scheme: Scheme, rules: list[Rule], layer: int) -> dict[str, Weight]:
+    """The weights of a block that some format is for."""
+    found: dict[str, Weight] = {}
+    for op in block.ops:
+        for weight in op.weights:
+            where = block.weight(weight.name)
+            kept = _format(op, weight, where, scheme, rules, layer)
+            if kept is not None:
+                found[weight.name] = replace(where, format=kept)
+    return found
+
+
+def _format(op: Op, weight: Tensor, where: Weight, scheme: Scheme, rules: list[Rule], layer: int) -> Format | None:
+    part = op.part.partition(".")[0]
+    if where.buffer or part not in scheme.parts or matrix_axes(op, weight) is None:
+        return None
+    if any(word in where.path for word in _PATCHES):
+        return None
+    names = {module(path) for path in (where.path, where.published) if path}
+    for rule in rules:
+        if any(rule.fits(name, layer) for name in names):
+            return rule.format
+    return scheme.default
+
+
+@lru_cache(maxsize=4096)
+def module(path: str) -> str:
+    """The module that holds a tensor, without what wraps the text model: `layers.{i}.mlp.gate_proj`."""
+    return re.sub(r"^(model\.)?(language_model\.)?(model\.)?", "", path).removesuffix(".weight")

@@ -1,0 +1,96 @@
+"""What weights are called in published files, where that is not their name in the public implementation.
+
+The implementation packs experts that files hold one by one, and has renamed modules since files were written.
+"""
+
+from __future__ import annotations
+
+import re
+
+from assay.records import replace
+from assay.spec import Segment, Weight
+
+# endings of the names of an expert's matrices, by the letter of the weight
+_BY_NAME = {"Eg": "gate_proj", "Eu": "up_proj", "Ed": "down_proj"}
+_BY_NUMBER = {"Eg": "w1", "Eu": "w3", "Ed": "w2"}
+
+_NAMED = """
+    afmoe axk1 bailing_hybrid bailing_moe beam cohere2_moe deepseek_v2 deepseek_v3 deepseek_v32 dots1 ernie4_5_moe
+    exaone_moe flex_olmo flint glm4_moe glm4_moe_lite glm4v_moe glm4v_moe_text glm_moe_dsa hunyuan_v1_moe hy_v3 jamba
+    kolibri1 laguna mellum mimo_v2_flash nemotron_h olmoe qwen2_moe qwen3_moe qwen3_next qwen3_omni_moe_text sarvam_mla
+    sarvam_moe solar_open
+"""
+_NUMBERED = "kimi_linear minimax minimax_m2 mixtral phimoe"
+EXPERTS = dict.fromkeys(_NAMED.split(), _BY_NAME) | dict.fromkeys(_NUMBERED.split(), _BY_NUMBER)
+
+_SPARSE = (r"\.mlp\.(experts|gate|e_score_correction_bias|router)\b", r".block_sparse_moe.\1")
+# an expression on the implementation's name, and the published one: each applied in turn
+RENAMED: dict[str, tuple[tuple[str, str], ...]] = {
+    "mixtral": (_SPARSE,),
+    "minimax": (_SPARSE,),
+    "minimax_m2": (_SPARSE,),
+    "kimi_linear": (_SPARSE,),
+    "phimoe": (_SPARSE, (r"block_sparse_moe\.router\.", "block_sparse_moe.gate.")),
+    "granitemoe": (
+        (r"block_sparse_moe\.experts\.gate_up_proj$", "block_sparse_moe.input_linear.weight"),
+        (r"block_sparse_moe\.experts\.down_proj$", "block_sparse_moe.output_linear.weight"),
+        (r"block_sparse_moe\.router\.weight$", "block_sparse_moe.router.layer.weight"),
+    ),
+    "ernie4_5_moe": ((r"mlp\.gate\.moe_statics", "mlp.moe_statics"),),
+    "exaone_moe": ((r"mlp\.gate\.e_score_correction_bias", "mlp.e_score_correction_bias"),),
+    "hy_v3": (
+        (r"mlp\.gate\.weight", "mlp.router.gate.weight"),
+        (r"mlp\.e_score_correction_bias", "mlp.expert_bias"),
+        (r"mlp\.shared_experts\.", "mlp.shared_mlp."),
+    ),
+    "laguna": (
+        (r"mlp\.gate\.e_score_correction_bias", "mlp.experts.e_score_correction_bias"),
+        (r"mlp\.shared_experts\.", "mlp.shared_expert."),
+    ),
+    "exaone": (
+        (r"^model\.embed_tokens\.", "transformer.wte."),
+        (r"^model\.layers\.", "transformer.h."),
+        (r"^model\.norm\.", "transformer.ln_f."),
+        (r"\.self_attn\.o_proj\.", ".self_attn.out_proj."),
+        (r"\.self_attn\.", ".attn.attention."),
+        (r"\.input_layernorm\.", ".ln_1."),
+        (r"\.post_attention_layernorm\.", ".ln_2."),
+        (r"\.mlp\.gate_proj\.", ".mlp.c_fc_0."),
+        (r"\.mlp\.up_proj\.", ".mlp.c_fc_1."),
+        (r"\.mlp\.down_proj\.", ".mlp.c_proj."),
+    ),
+    "flint": ((r"self_attn\.sinks", "self_attn.softmax_offset"),),
+    "mimo_v2_flash": ((r"self_attn\.sinks", "self_attn.attention_sink_bias"),),
+    "nemotron_h": ((r"^model\.", "backbone."),),
+}
+RENAMED |= {"granitemoehybrid": RENAMED["granitemoe"], "granitemoeshared": RENAMED["granitemoe"]}
+
+_PACKED = re.compile(r"\.(?:gate_up_proj|up_proj|down_proj)$")
+
+
+def publish(model_type: str, segments: tuple[Segment, ...]) -> tuple[Segment, ...]:
+    """The segments with the names that published files of this type give their weights."""
+    if model_type not in EXPERTS and model_type not in RENAMED:
+        return segments
+    return tuple(_named(segment, model_type) for segment in segments)
+
+
+def _named(segment: Segment, model_type: str) -> Segment:
+    stored = {name: published(name, where, model_type) for name, where in segment.block.stored.items()}
+    other = segment.absorbed
+    return replace(
+        segment,
+        block=replace(segment.block, stored=stored),
+        absorbed=None if other is None else replace(other, stored={**other.stored, **stored}),
+    )
+
+
+def published(name: str, where: Weight, model_type: str) -> Weight:
+    """A weight with its published name, where that is another."""
+    path = where.path
+    ending = EXPERTS.get(model_type, {}).get(name)
+    if ending is not None:
+        path = _PACKED.sub(f".{{e}}.{ending}.weight", path)
+    for pattern, ours in RENAMED.get(model_type, ()):
+        path = re.sub(pattern, ours, path)
+    return where if path == where.path else replace(where, published=path)
