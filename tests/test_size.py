@@ -19,6 +19,7 @@ from assay.size import (
     minimum,
     only_at_zero,
     product,
+    remainder,
     surely_above,
 )
 
@@ -94,6 +95,13 @@ def test_divisions_of_ints(a: int, b: int) -> None:
     assert ceil_div(a, b) == -((-a) // b)
     assert ceil_div(a, b) - floor_div(a, b) == (a % b != 0)
     assert exact_div(a * b, b) == a
+    assert remainder(a, b) == a - b * floor_div(a, b)
+
+
+def test_remainder_of_vast_arrays() -> None:
+    """The multiple taken away is no float; what is left is exact all the same."""
+    assert remainder(numpy.array([20947740433615624.0]), 83809).tolist() == [20947740433615624 % 83809]
+    assert remainder(n, 5).subs(n, 10**25 + 3) == 3
 
 
 def test_arrays_element_by_element() -> None:

@@ -116,6 +116,13 @@ def floor_div(a: Size, b: Size) -> Size:
     return sys.modules["sympy"].floor(a / b)
 
 
+def remainder(a: Size, b: Size) -> Size:
+    """What a / b leaves; exact for arrays of any magnitude, as a less its multiple of b is not."""
+    if (type(a) is int and type(b) is int) or _is_array(a) or _is_array(b):
+        return a % b
+    return a - b * sys.modules["sympy"].floor(a / b)
+
+
 def ceil_div(a: Size, b: Size) -> Size:
     """The least integer not below a / b."""
     return -floor_div(-a, b)

@@ -57,7 +57,7 @@ def _layernorm(op: Op, extent: Extent) -> Work:
     shifts = elements if len(op.weights) > 1 else 0
     return {
         "multiply": 2 * elements + gains,
-        "add": 3 * elements - rows + shifts,
+        "add": (elements - rows) + 2 * elements + shifts,
         "divide": 3 * rows,
         "root": rows,
     }
@@ -93,7 +93,7 @@ def _sinkhorn(op: Op, extent: Extent) -> Work:
     elements, passes = extent(op.axes), 2 * int(op.attr("times", 1)) - 1
     rows, columns = extent(op.axes[:-1]), extent((*op.axes[:-2], op.axes[-1]))
     wide, tall = (passes - 1) // 2, (passes + 1) // 2
-    return {"divide": passes * elements, "add": passes * elements - wide * rows - tall * columns}
+    return {"divide": passes * elements, "add": wide * (elements - rows) + tall * (elements - columns)}
 
 
 def _block_axes(op: Op) -> tuple[str, str]:
@@ -146,7 +146,7 @@ def _near(op: Op, extent: Extent) -> Work:
     """Distances to the best, those beyond the limit left out, exponentials and their sum, anew for each choice."""
     pairs = extent(dict.fromkeys(op.inputs[0].axes + op.axes))
     rows = extent(op.axes)
-    return {"add": 2 * pairs - rows, "divide": 2 * pairs, "compare": 2 * pairs, "exp": pairs}
+    return {"add": (pairs - rows) + pairs, "divide": 2 * pairs, "compare": 2 * pairs, "exp": pairs}
 
 
 def _check_differential(op: Op) -> None:

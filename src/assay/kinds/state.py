@@ -7,7 +7,7 @@ tokens see nothing of the chunk before. The sums are closed: nothing is looped o
 from __future__ import annotations
 
 from assay.kinds.base import Extent, Keys, Kind, expect, register
-from assay.size import Size, exact_div, floor_div, maximum, minimum
+from assay.size import Size, exact_div, floor_div, maximum, minimum, remainder
 from assay.spec import Op
 
 
@@ -32,10 +32,15 @@ def chunk_pairs(n: Size, past: Size, chunk: Size) -> Size:
 
     Nothing but sums of what is counted: a difference of two totals would cost arrays their last digits.
     """
-    begun = past - floor_div(past, chunk) * chunk
+    begun = remainder(past, chunk)
     first = minimum(n, chunk - begun)
-    full = floor_div(n - first, chunk)
-    return first * begun + triangle(first) + full * triangle(chunk) + triangle(n - first - full * chunk)
+    later = n - first
+    return (
+        first * begun
+        + triangle(first)
+        + floor_div(later, chunk) * triangle(chunk)
+        + triangle(remainder(later, chunk))
+    )
 
 
 def _bind_append(op: Op, extent: Extent) -> None:
