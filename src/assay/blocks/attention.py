@@ -98,10 +98,10 @@ class Attention:
             made += ops("attention", "v = scale(v[b n g v]) -> [b n g v]", by=self.value_scale)
         return made
 
-    def projected(self, name: str, source: str, tokens: str, axes: str) -> list[Op]:
-        """One of q, k, v from a source of width d."""
+    def projected(self, name: str, source: str, tokens: str, axes: str, width: str = "d") -> list[Op]:
+        """One of q, k, v from a source of a width."""
         bias = f", {self.own}B{name}[{axes}]" if name in self.bias else ""
-        weight = f"{self.own}W{name}[d {axes}]"
+        weight = f"{self.own}W{name}[{width} {axes}]"
         return ops("attention", f"{name} = linear({source}, {weight}{bias}) -> [{tokens} {axes}]")
 
     def place(self) -> list[Op]:
@@ -197,14 +197,21 @@ class Attention:
 class CrossAttention(Attention):
     """Queries of the target, keys and values of the source's memory, made once (Vaswani et al. 2017, 3.2.3)."""
 
+    memory: int | None = None  # width of the memory where it is not the target's
+
     tag = "c"
     own = "cross."
+
+    def sizes(self) -> dict[str, int | None]:
+        """Axis sizes."""
+        return {**super().sizes(), "o": self.memory}
 
     def project(self, x: str) -> list[Op]:
         """Queries from the target, keys and values from `memory[b m d]`."""
         made = self.projected("q", f"{x}[b n d]", "b n", "g r k")
-        made += self.projected("k", "memory[b m d]", "b m", "g k")
-        return made + self.projected("v", "memory[b m d]", "b m", "g v")
+        width = "d" if self.memory is None else "o"
+        made += self.projected("k", f"memory[b m {width}]", "b m", "g k", width)
+        return made + self.projected("v", f"memory[b m {width}]", "b m", "g v", width)
 
     def place(self) -> list[Op]:
         """No positions: the target's and the source's have nothing to do with each other."""

@@ -64,12 +64,11 @@ class TransientGlobal(Attention):
         made += ops("attention", f"far = blocks({x}[b n d], block=block) -> [b s d]")
         if self.norm is not None:
             made += self.norm.ops("far", "far", "far", "b s d")
-        made += self.projected("kf", "far[b s d]", "b s", "g k", of="k")
-        return made + self.projected("vf", "far[b s d]", "b s", "g v", of="v")
-
-    def projected(self, name: str, source: str, tokens: str, axes: str, of: str = "") -> list[Op]:
-        """One of q, k, v from a source of width d, by the matrix of another where `of` says so."""
-        return ops("attention", f"{name} = linear({source}, W{of or name}[d {axes}]) -> [{tokens} {axes}]")
+        return made + ops(
+            "attention",
+            "kf = linear(far[b s d], Wk[d g k]) -> [b s g k]",
+            "vf = linear(far[b s d], Wv[d g v]) -> [b s g v]",
+        )
 
     def remember(self) -> list[Op]:
         """Tokens within reach, and every block."""

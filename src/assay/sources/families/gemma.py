@@ -34,7 +34,7 @@ from assay.sources.families.dense import (
 GEMMA2 = {**LLAMA, **POST_NORMS, **under("model.layers.{i}.", {"Gm": "pre_feedforward_layernorm.weight"})}
 _TANH = "gelu_pytorch_tanh"
 _GEMMA = Defaults(3072, 24576, 28, 16, 16, 256, vocab=256000, trained=8192, act=_TANH, tied=True, derives=False)
-_GEMMA2 = Defaults(2304, 9216, 26, 8, 4, 256, vocab=256000, trained=8192, act=_TANH, tied=True, derives=False)
+GEMMA2_SIZES = Defaults(2304, 9216, 26, 8, 4, 256, vocab=256000, trained=8192, act=_TANH, tied=True, derives=False)
 
 
 def offset_rms(c: Config) -> Norm:
@@ -58,19 +58,19 @@ def gemma(c: Config) -> Decoder:
 def gemma2(c: Config) -> Decoder:
     """Gemma Team 2024b: every other layer slides; scores and logits are capped."""
     c.inert("use_bidirectional_attention", False)
-    p = dense(c, _GEMMA2, norm=offset_rms(c), act_key="hidden_activation")
+    p = dense(c, GEMMA2_SIZES, norm=offset_rms(c), act_key="hidden_activation")
     kinds = layer_types(c, every(2, p.depth))
-    attention = p.windowed(window_of(c, kinds), **_scores(c, p, 50.0))
-    return p.mixed(kinds, lambda kind: sandwich(attention(kind), p.mlp, p.norm, kind), **_ends(c, p, 30.0))
+    attention = p.windowed(window_of(c, kinds), **score_keys(c, p, 50.0))
+    return p.mixed(kinds, lambda kind: sandwich(attention(kind), p.mlp, p.norm, kind), **end_keys(c, p, 30.0))
 
 
 @family("vaultgemma", cls="VaultGemmaForCausalLM", names=GEMMA2, harmless=("hidden_act",))
 def vaultgemma(c: Config) -> Decoder:
     """VaultGemma (Google 2025): Gemma 2 without the norms behind the sub-layers."""
-    p = dense(c, _GEMMA2, norm=offset_rms(c), act_key="hidden_activation")
+    p = dense(c, GEMMA2_SIZES, norm=offset_rms(c), act_key="hidden_activation")
     kinds = layer_types(c, every(2, p.depth))
-    attention = p.windowed(window_of(c, kinds), **_scores(c, p, 50.0))
-    return p.mixed(kinds, lambda kind: pre_norm(attention(kind), p.mlp, p.norm, kind), **_ends(c, p, 30.0))
+    attention = p.windowed(window_of(c, kinds), **score_keys(c, p, 50.0))
+    return p.mixed(kinds, lambda kind: pre_norm(attention(kind), p.mlp, p.norm, kind), **end_keys(c, p, 30.0))
 
 
 @family(
@@ -82,7 +82,7 @@ def vaultgemma(c: Config) -> Decoder:
 def gemma3(c: Config) -> Decoder:
     """Gemma Team 2025: five sliding layers to a full one, each sort with its own rotation; normed queries and keys."""
     c.inert("use_bidirectional_attention", False)
-    sizes = replace(_GEMMA2, vocab=262208, trained=131072, theta=1e6)
+    sizes = replace(GEMMA2_SIZES, vocab=262208, trained=131072, theta=1e6)
     p = dense(c, sizes, norm=offset_rms(c), act_key="hidden_activation")
     pattern = c.size("sliding_window_pattern", 6)
     kinds = layer_types(c, every(pattern, p.depth))
@@ -90,16 +90,16 @@ def gemma3(c: Config) -> Decoder:
         FULL: rope(c, p.heads.width, 1e6, kind=FULL),
         SLIDING: rope(c, p.heads.width, 1e4, kind=SLIDING, theta_key="rope_local_base_freq"),
     }
-    scores = {**_scores(c, p, None), "qk_norm": p.norm}
+    scores = {**score_keys(c, p, None), "qk_norm": p.norm}
     window = window_of(c, kinds)
 
     def attention(kind: str) -> Any:
         return p.windowed(window, **scores, positions=positions[kind])(kind)
 
-    return p.mixed(kinds, lambda kind: sandwich(attention(kind), p.mlp, p.norm, kind), **_ends(c, p, None))
+    return p.mixed(kinds, lambda kind: sandwich(attention(kind), p.mlp, p.norm, kind), **end_keys(c, p, None))
 
 
-def _scores(c: Config, p: Dense, cap: float | None) -> dict[str, Any]:
+def score_keys(c: Config, p: Dense, cap: float | None) -> dict[str, Any]:
     """Biases, the scale and the cap of the scores; `cap` is the class's, None where it has none."""
     made: dict[str, Any] = {
         "bias": biased(c, "attention_bias", "qkvo"),
@@ -110,7 +110,7 @@ def _scores(c: Config, p: Dense, cap: float | None) -> dict[str, Any]:
     return made
 
 
-def _ends(c: Config, p: Dense, cap: float | None) -> dict[str, Any]:
+def end_keys(c: Config, p: Dense, cap: float | None) -> dict[str, Any]:
     """Embeddings times the root of the width; capped logits."""
     return {"embedding_scale": p.width**0.5, "softcap": _cap(c, "final_logit_softcapping", cap)}
 
