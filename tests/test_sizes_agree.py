@@ -16,7 +16,27 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from witness import SIZES, WITNESSES, Witness
 
-from assay.blocks import Attention, GatedDelta, Latent, Mamba, Mamba2, Mlp, Moe, Norm, Rope, Router, ShortConv
+from assay.blocks import (
+    Attention,
+    GatedDelta,
+    KimiDelta,
+    Latent,
+    Mamba,
+    Mamba2,
+    Mlp,
+    Moe,
+    Norm,
+    Rope,
+    Router,
+    ScaledMamba2,
+    ShortConv,
+)
+from assay.blocks.convolved import CarryingMoe, ConvolvedAttention
+from assay.blocks.latent import GatedLatent
+from assay.blocks.linear import GatedLru, Lightning, MatrixLstm, Rwkv, RwkvMlp
+from assay.blocks.mlp import ScaledMlp
+from assay.blocks.moe import LatentMoe
+from assay.blocks.shared import SharedAttention, SharedBlock, SharedMlp
 from assay.errors import SourceError
 from assay.kinds import Extent, Stepped, Visible, kind_of
 from assay.readings.binding import bind
@@ -186,6 +206,24 @@ BLOCKS: dict[str, Callable[[], Model]] = {
     "mamba-2": lambda: around(Mamba2(4, 5, 6, 2), d=7),
     "gated delta rule": lambda: around(GatedDelta(2, 4, 5, 6), d=7),
     "short convolution": lambda: around(ShortConv(9, 3), d=7),
+    "mamba with norms": lambda: around(Mamba(16, 4, 3, norms=Norm(affine="none")), d=7),
+    "mamba in parallel": lambda: around(Mamba(16, 4, 3, heads=2), d=7),
+    "mamba-2 with multipliers": lambda: around(ScaledMamba2(4, 5, 6, 2, out_bias=True, norm_first=False), d=7),
+    "kimi delta rule": lambda: around(KimiDelta(2, 5), d=7),
+    "kimi delta rule by rank": lambda: around(KimiDelta(2, 5, rank=3), d=7),
+    "lightning attention": lambda: around(Lightning(2, 5, 4), d=7),
+    "gated linear recurrence": lambda: around(GatedLru(8, 2), d=7),
+    "matrix lstm": lambda: around(MatrixLstm(2, 5, 6), d=7),
+    "rwkv": lambda: around(Rwkv(9), d=7),
+    "rwkv's mlp": lambda: around(RwkvMlp(11, 7), d=7),
+    "convolved attention": lambda: around(ConvolvedAttention(6, 2, 5), d=7),
+    "experts behind a router that carries": lambda: around(CarryingMoe(8, 1, 11, router_width=5), d=7),
+    "experts in a latent": lambda: around(LatentMoe(8, 3, 11, latent=5), d=7),
+    "shared block": lambda: around(
+        SharedBlock(SharedAttention(4, 2, 3), SharedMlp(11), Mamba2(4, 5, 6, 2), Norm(), 7), d=7
+    ),
+    "latent with a gate": lambda: around(GatedLatent(6, 11, 5, 3, 4), d=7),
+    "gated mlp with multipliers": lambda: around(ScaledMlp(11), d=7),
     "latent": lambda: around(Latent(6, 11, 5, 3, 4, query_rank=8), d=7),
     "latent absorbed": lambda: around(Latent(6, 11, 5, 3, 4, form="absorbed"), d=7),
     "gated mlp": lambda: around(Mlp(11, bias="gud"), d=7),

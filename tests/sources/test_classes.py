@@ -210,7 +210,7 @@ def test_a_class_of_two_types_names_neither() -> None:
     [
         ("bert", "model_type is 'bert', an encoder: not read so far"),
         ("t5", "model_type is 't5', an encoder-decoder: not read so far"),
-        ("rwkv", "model_type is 'rwkv', a recurrent or state-space model: not read so far"),
+        ("rwkv6", "model_type is 'rwkv6', a recurrent or state-space model: not read so far"),
         ("vit", "model_type is 'vit', a vision model: not read so far"),
         ("llava", "model_type is 'llava', a text model with towers of other modalities: not read so far"),
         ("lama", "model_type is 'lama', which is not known; near it: llama"),

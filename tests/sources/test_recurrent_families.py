@@ -91,7 +91,7 @@ def mamba(layers: int, inner: int, s: int, r: int, k: int, heads: int = 1) -> di
 
 
 def mamba2(layers: int, h: int, q: int, s: int, g: int, k: int) -> dict[str, int]:
-    """Dao & Gu 2024: one projection in, one convolution over input, writes and reads, scan, out; an update is unseen."""
+    """Dao & Gu 2024: one projection in, a convolution over input, writes and reads, scan, out; an update is unseen."""
     inner, mixed = h * q, h * q + 2 * g * s
     return {
         "mixer": layers * (2 * D * (inner + mixed + h) + 2 * mixed * k + 4 * inner * s + 2 * inner * D),
@@ -102,7 +102,7 @@ def mamba2(layers: int, h: int, q: int, s: int, g: int, k: int) -> dict[str, int
 
 
 def delta(layers: int, j: int, h: int, s: int, q: int, k: int) -> dict[str, int]:
-    """Yang et al. 2024: q, k, v, gate, write strength and decay; an update and two reads of h s q, none of them seen."""
+    """Yang et al. 2024: q, k, v, gate, write strength, decay; an update and two reads of h s q, none of them seen."""
     mixed = 2 * j * s + h * q
     return {
         "mixer": layers * (2 * D * (mixed + h * q + 2 * h) + 2 * mixed * k + 6 * h * s * q + 2 * h * q * D),
@@ -186,7 +186,9 @@ CASES: tuple[Case, ...] = (
         **mamba(2, 96, 6, 5, 3),
         keys=2 * 2 * 2 * 8,
     ),
-    Case("jamba", {"num_experts": 1, "num_experts_per_tok": 1, "num_hidden_layers": 5}, **mamba(4, 64, 16, 2, 4), keys=32),
+    Case(
+        "jamba", {"num_experts": 1, "num_experts_per_tok": 1, "num_hidden_layers": 5}, **mamba(4, 64, 16, 2, 4), keys=32
+    ),
     Case(
         "bamba",
         {**_BAMBA, "attn_layer_indices": [1, 3], "mamba_proj_bias": True, "attention_bias": True, "mlp_bias": True},
@@ -299,7 +301,9 @@ CASES: tuple[Case, ...] = (
         **delta(3, 2, 6, 5, 7, 3),
         keys=48,
     ),
-    Case("olmo_hybrid", {**_KEYS, "attention_bias": True, "linear_num_key_heads": 6}, **delta(3, 6, 6, 5, 7, 3), keys=32),
+    Case(
+        "olmo_hybrid", {**_KEYS, "attention_bias": True, "linear_num_key_heads": 6}, **delta(3, 6, 6, 5, 7, 3), keys=32
+    ),
     Case("olmo_hybrid", {"num_hidden_layers": 3}, **delta(2, 4, 4, 6, 12, 4), keys=32),
     Case(
         "kimi_linear",
@@ -316,7 +320,12 @@ CASES: tuple[Case, ...] = (
         base=LATENT,
     ),
     Case("lfm2", {"conv_bias": True, "full_attn_idxs": [1, 3], "block_multiple_of": 8}, **short(2, 3), keys=64),
-    Case("lfm2", {"layer_types": ["conv", FULL, "conv", "conv"], "block_auto_adjust_ff_dim": False}, **short(3, 3), keys=32),
+    Case(
+        "lfm2",
+        {"layer_types": ["conv", FULL, "conv", "conv"], "block_auto_adjust_ff_dim": False},
+        **short(3, 3),
+        keys=32,
+    ),
     Case(
         "lfm2_moe",
         {**EXPERTS, "layer_types": ["conv", FULL, "conv", "conv"], "num_dense_layers": 1, "conv_L_cache": 4},
@@ -331,7 +340,12 @@ CASES: tuple[Case, ...] = (
     ),
     Case(
         "lfm3",
-        {"layer_types": ["conv", "sliding_attention", FULL, "conv"], "head_dim": 12, "attention_bias": True, "sliding_window": 64},
+        {
+            "layer_types": ["conv", "sliding_attention", FULL, "conv"],
+            "head_dim": 12,
+            "attention_bias": True,
+            "sliding_window": 64,
+        },
         **short(2, 7),
         keys=96,
     ),
@@ -350,7 +364,13 @@ CASES: tuple[Case, ...] = (
     # convolution of a step nor the update runs as a matmul
     Case(
         "recurrent_gemma",
-        {"lru_width": 48, "conv1d_width": 3, "attention_window_size": 64, "attention_bias": True, "num_key_value_heads": 1},
+        {
+            "lru_width": 48,
+            "conv1d_width": 3,
+            "attention_window_size": 64,
+            "attention_bias": True,
+            "num_key_value_heads": 1,
+        },
         mixer=3 * (2 * D * 2 * 48 + 2 * 48 * 3 + 2 * 2 * 48 * 12 + 2 * 48 + 2 * 48 * D),
         state=3 * 48,
         columns=3 * 48 * 3,
@@ -408,7 +428,7 @@ ZAYA: dict[str, Any] = {
     "lm_head_bias": True,
     "tie_word_embeddings": False,
 }
-DEFAULTS = sorted({case.model_type for case in CASES} - {"lfm2_moe"}) + ["zaya"]
+DEFAULTS = [*sorted({case.model_type for case in CASES} - {"lfm2_moe"}), "zaya"]
 
 
 # -- tensors ---------------------------------------------------------------------------------------------------------
@@ -522,7 +542,9 @@ def test_a_decode_step_of_the_library(case: Case) -> None:
 @pytest.mark.parametrize("config", [*(case.config for case in CASES), ZAYA], ids=[*NAMES, "zaya"])
 @settings(max_examples=5)
 @given(st.integers(1, 12), st.integers(1, 9), st.integers(0, 9), st.sampled_from(["matmul", "causal", "scalar"]))
-def test_generation_equals_its_passes(config: dict[str, Any], new: int, tokens: int, past: int, convention: str) -> None:
+def test_generation_equals_its_passes(
+    config: dict[str, Any], new: int, tokens: int, past: int, convention: str
+) -> None:
     model = read_config(config, "config", "model")
     made = generate(model, new, batch=2, tokens=tokens, past=past, convention=convention)
 
@@ -550,16 +572,24 @@ BAD: tuple[tuple[str, dict[str, Any], str], ...] = (
     ("granitemoehybrid", {"layer_types": ["conv"] * 32}, "layer_types is .*; it must be a list of 32 items, each one"),
     ("granitemoehybrid", {"position_embedding_type": "alibi"}, "position_embedding_type is 'alibi'; it must be one of"),
     ("falcon_h1", {"mlp_multipliers": [1.0]}, "mlp_multipliers has 1 items; it must be a list of 2 items"),
-    ("falcon_h1", {"mamba_n_heads": 100}, "mamba_expand is missing; |mamba_"),
+    ("falcon_h1", {"mamba_n_heads": 100}, "mamba_n_heads is 100; it must be a divisor of the inner width, 1024"),
     ("nemotron_h", {"hybrid_override_pattern": "MX"}, "hybrid_override_pattern is 'MX'; it must be a letter for each"),
     ("nemotron_h", {"num_hidden_layers": 5}, "num_hidden_layers is 5; it must be 4 or null for this model_type"),
     ("nemotron_h", {"attention_bias": True}, "attention_bias is true; it must be false or null for this model_type"),
-    ("zamba", {"n_mamba_heads": 3}, "n_mamba_heads, 3"),
+    ("zamba", {"n_mamba_heads": 3}, "n_mamba_heads is 3; it must be a divisor of the inner width, 7424"),
     ("zamba2", {"num_hidden_layers": 10}, "layer_types is missing; it must be a list of 10 items"),
-    ("zamba2", {"num_key_value_heads": 8, "use_shared_attention_adapter": True}, "num_key_value_heads is 8; it must be"),
+    (
+        "zamba2",
+        {"num_key_value_heads": 8, "use_shared_attention_adapter": True},
+        "num_key_value_heads is 8; it must be",
+    ),
     ("qwen3_next", {"linear_num_value_heads": 24}, "linear_num_value_heads is 24; it must be a multiple of"),
     ("qwen3_5_text", {"attn_output_gate": False}, "attn_output_gate is false; it must be true or null"),
-    ("olmo_hybrid", {"layer_types": [SCAN] * 32}, "layer_types is .*; it must be a list with at least one full_attention"),
+    (
+        "olmo_hybrid",
+        {"layer_types": [SCAN] * 32},
+        "layer_types is .*; it must be a list with at least one full_attention",
+    ),
     ("kimi_linear", {"linear_attn_config": {"kda_layers": [1]}}, "linear_attn_config.kda_layers is .1.; it must be"),
     ("bailing_hybrid", {"layer_group_size": 0}, "layer_group_size is 0; it must be an integer of at least 1"),
     ("lfm2", {"block_dim": 1024}, "block_dim is 1024; it must be 2560 or null for this model_type"),
@@ -568,9 +598,9 @@ BAD: tuple[tuple[str, dict[str, Any], str], ...] = (
     ("minimax", {"block_size": 0}, "block_size is 0; it must be an integer of at least 1"),
     ("recurrent_gemma", {"intermediate_size": 7681}, "intermediate_size is 7681; it must be an even number"),
     ("recurrent_gemma", {"block_types": []}, r"block_types is \[\]; it must be a list with at least one item"),
-    ("recurrent_gemma", {"lru_width": 2561}, "lru_width is 2561; it must be a multiple of num_attention_heads, 10"),
+    ("recurrent_gemma", {"lru_width": 2561}, "num_attention_heads is 10; it must be a divisor of lru_width, 2561"),
     ("rwkv", {"attention_hidden_size": 2048}, "attention_hidden_size is 2048; it must be hidden_size, 4096"),
-    ("xlstm", {"num_heads": 7}, "qk_dim_factor"),
+    ("xlstm", {"num_heads": 7}, "num_heads is 7; it must be a divisor of hidden_size x qk_dim_factor, 2048"),
     ("xlstm", {"weight_mode": "both"}, "weight_mode is 'both'; it must be one of fused, single"),
     ("zaya", {"num_key_value_heads": 1}, "num_key_value_heads is 1; it must be an even number"),
     ("zaya", {"num_experts_per_tok": 2}, "num_experts_per_tok is 2; it must be 1 or null for this model_type"),
@@ -587,11 +617,18 @@ def test_a_pattern_and_a_list_are_one_model() -> None:
     """Nemotron-H's letters, and the table that Kimi's first checkpoints hold, which counts layers from one."""
     listed = {"model_type": "nemotron_h", **HEADS, **_NEMOTRON}
     letters = {key: value for key, value in listed.items() if key != "layers_block_type"}
-    assert read_config(listed, "c", "m").segments == read_config(
-        {**letters, "hybrid_override_pattern": "M*E-M"}, "c", "m"
-    ).segments
+    assert (
+        read_config(listed, "c", "m").segments
+        == read_config({**letters, "hybrid_override_pattern": "M*E-M"}, "c", "m").segments
+    )
     kimi_like = {"model_type": "kimi_linear", **LATENT}
-    table = {"full_attn_layers": [2], "kda_layers": [1, 3, 4], "head_dim": 6, "num_heads": 3, "short_conv_kernel_size": 3}
+    table = {
+        "full_attn_layers": [2],
+        "kda_layers": [1, 3, 4],
+        "head_dim": 6,
+        "num_heads": 3,
+        "short_conv_kernel_size": 3,
+    }
     flat = {"linear_head_dim": 6, "linear_num_heads": 3, "linear_conv_kernel_dim": 3, "layer_types": MIXED}
     one, other = ({**kimi_like, **more} for more in ({"linear_attn_config": table}, flat))
     assert read_config(one, "c", "m").segments == read_config(other, "c", "m").segments

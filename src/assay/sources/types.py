@@ -50,13 +50,10 @@ _KINDS = {
         switch_transformers t5 t5gemma t5gemma2 udop umt5 whisper xlm-prophetnet
     """,
     "a model with sparse latent attention": """
-        axk2 bailing_hybrid deepseek_ref deepseek_v32 deepseek_v4 glm_moe_dsa longcat_flash
+        axk2 deepseek_ref deepseek_v32 deepseek_v4 glm_moe_dsa longcat_flash
     """,
-    "a recurrent or state-space model": "falcon_mamba hgrn2 mamba mamba2 retnet rwkv rwkv5 rwkv6 rwkv7 xlstm",
-    "a hybrid of attention with recurrent, state-space or convolution layers": """
-        bamba falcon_h1 granitemoehybrid hymba jamba kimi_linear lfm2 lfm2_moe lfm3 minimax nemotron_h olmo_hybrid
-        plamo2 qwen3_5_moe_text qwen3_5_text qwen3_next recurrent_gemma zamba zamba2 zaya
-    """,
+    "a recurrent or state-space model": "hgrn2 retnet rwkv5 rwkv6 rwkv7",
+    "a hybrid of attention with recurrent layers": "hymba plamo2",
     "a decoder of a make that is not described": """
         blt cohere_compass_text cpmant dots3_note_text gemma3n_text gemma4_text gemma4_unified_assistant
         gemma4_unified_text hy_v4 inkling2_loop_text inkling2_text inkling_text lara_mini minimax_m3_vl_text

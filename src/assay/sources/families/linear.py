@@ -22,6 +22,7 @@ from assay.sources.families.common import (
     under,
 )
 from assay.sources.families.experts import LAYER, MIXTRAL
+from assay.sources.families.mamba import share
 from assay.sources.families.mixtral import experts_of
 from assay.sources.families.ssm_hybrid import ATTENTION, SCAN, layer_kinds
 
@@ -116,12 +117,13 @@ def recurrent_gemma(c: Config) -> Decoder:
     c.rename(_block_types="block_types", sliding_window="attention_window_size")
     width, layers = c.size("hidden_size", 2560), depth(c, 26)
     norm = replace(rms(c), unit_offset=True)
-    query = c.size("num_attention_heads", 10)
+    c.absent(num_attention_heads=10)
+    query = c.size("num_attention_heads")
     each = c.divides("hidden_size", width, "num_attention_heads", query)
     kv = c.maybe("num_key_value_heads") or query
     c.divides("num_attention_heads", query, "num_key_value_heads", kv)
     inner = c.maybe("lru_width") or width
-    c.divides("lru_width" if c.has("lru_width") else "hidden_size", inner, "num_attention_heads", query)
+    share(c, "num_attention_heads", inner, "lru_width")
     act = activation(c, "hidden_activation", "gelu_pytorch_tanh")
     bodies: dict[str, Body] = {
         "attention": Attention(
@@ -258,16 +260,17 @@ _XLSTM_HARMLESS = """
 def xlstm(c: Config) -> Decoder:
     """Beck et al. 2025, arXiv:2503.13427: mLSTM layers, each with a gated feed-forward layer."""
     c.rename(embedding_dim="hidden_size", num_blocks="num_hidden_layers")
-    width, count = c.size("hidden_size", 4096), c.size("num_heads", 8)
+    c.absent(num_heads=8)
+    width, count = c.size("hidden_size", 4096), c.size("num_heads")
     bias, eps = c.flag("use_bias", False), c.positive("norm_eps", 1e-6)
     affine = "gain+bias" if bias else "gain"
     norm = Norm("rmsnorm", affine, eps)  # type: ignore[arg-type]
     each = {}
     for key, default in (("qk_dim_factor", 0.5), ("v_dim_factor", 1.0)):
         whole = int(width * c.positive(key, default))
-        each[key] = c.divides(key, whole, "num_heads", count)
-        if not whole:
+        if whole < 1:
             c.fail(key, "a number that leaves each head a width of at least 1")
+        each[key] = share(c, "num_heads", whole, f"hidden_size x {key}")
     mixer = MatrixLstm(
         count,
         each["qk_dim_factor"],

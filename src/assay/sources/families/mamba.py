@@ -78,6 +78,14 @@ def older(c: Config) -> None:
     c.inert("norm_before_gate", False, True)  # the public implementation gates first, whatever it says
 
 
+def share(c: Config, key: str, whole: int, what: str) -> int:
+    """What each of `key` gets of a whole. Raises SourceError where that leaves a rest."""
+    parts = c.size(key)
+    if whole % parts:
+        c.fail(key, f"a divisor of {what}, {whole}")
+    return whole // parts
+
+
 def alone(c: Config, mixer: Body, width: int, norm: Norm) -> Decoder:
     """Layers of a mixer each, with no feed-forward layers between them."""
     return stack(c, (Layer((Step((Branch(mixer, norm),)),)),) * depth(c), width, norm)

@@ -1,9 +1,8 @@
-"""State-space layers among attention, or beside it: Jamba, Bamba, Granite 4, Falcon-H1, Nemotron-H."""
+"""State-space layers among attention, or beside it: Jamba, Bamba, Granite 4, Falcon-H1."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from assay.blocks import (
     Attention,
@@ -21,9 +20,7 @@ from assay.blocks import (
     Step,
 )
 from assay.blocks.mlp import ScaledMlp
-from assay.blocks.moe import LatentMoe
 from assay.blocks.stacks import Scaled
-from assay.records import replace
 from assay.sources.config import Config
 from assay.sources.families.common import (
     activation,
@@ -38,9 +35,9 @@ from assay.sources.families.common import (
     under,
 )
 from assay.sources.families.dense import LLAMA
-from assay.sources.families.experts import LAYER, chosen, grouped, packed
+from assay.sources.families.experts import LAYER, packed
 from assay.sources.families.granite_moe import GRANITE, granite_experts, granite_stack
-from assay.sources.families.mamba import HARMLESS, MAMBA, MAMBA2, mamba2_mixer, rank
+from assay.sources.families.mamba import HARMLESS, MAMBA, MAMBA2, mamba2_mixer, rank, share
 from assay.sources.families.mixtral import experts_of
 
 ATTENTION, SCAN = "full_attention", "linear_attention"
@@ -89,7 +86,7 @@ def layer_kinds(
 def head_width(c: Config, heads_key: str, key: str, inner: int) -> None:
     """The width of a scan's head where the file leaves it to be derived; it must fit. Raises SourceError."""
     if c.data.get(key, "auto") in ("auto", None):
-        c.data = {**c.data, key: c.divides("mamba_expand", inner, heads_key, c.size(heads_key))}
+        c.data = {**c.data, key: share(c, heads_key, inner, "the inner width")}
     if c.size(key) * c.size(heads_key) != inner:
         c.fail(key, f"the inner width, {inner}, divided by {c.path(heads_key)}, {c.size(heads_key)}")
 
@@ -300,116 +297,3 @@ def falcon_h1_mixer(c: Config, width: int, norm: Norm) -> ScaledMamba2:
         out_bias=c.flag("projectors_bias", False),
         norm_first=first,
     )
-
-
-NEMOTRON_H = {
-    "E": "model.embeddings.weight",
-    "Gf": "model.norm_f.weight",
-    "Wout": "lm_head.weight",
-    "Ga": LAYER + "norm.weight",
-    "Gm": LAYER + "norm.weight",
-    **under(
-        LAYER + "mixer.",
-        {
-            **MAMBA2,
-            **{f"W{letter}": f"{letter}_proj.weight" for letter in "qkvo"},
-            "Wu": "up_proj.weight",
-            "Wd": "down_proj.weight",
-            "Wr": "gate.weight",
-            "Cr": "~gate.e_score_correction_bias",
-            "Eu": "experts.up_proj[e f d]",
-            "Ed": "experts.down_proj[e d f]",
-            "Su": "shared_experts.up_proj.weight",
-            "Sd": "shared_experts.down_proj.weight",
-            "Wlin": "fc1_latent_proj.weight",
-            "Blin": "fc1_latent_proj.bias",
-            "Wlup": "fc2_latent_proj.weight",
-            "Blup": "fc2_latent_proj.bias",
-        },
-    ),
-}
-NEMOTRON_H_LATENT = {
-    **NEMOTRON_H,
-    "Eu": LAYER + "mixer.experts.up_proj[e f z]",
-    "Ed": LAYER + "mixer.experts.down_proj[e z f]",
-}
-_LETTERS = {"M": SCAN, "*": ATTENTION, "-": "mlp", "E": "moe"}
-# older keys of the scan, and the layers that predict further tokens, which no forward pass of the model runs
-_OLDER = {"mamba_n_groups": "n_groups", "mamba_d_conv": "conv_kernel", "mamba_conv_bias": "use_conv_bias"}
-_UNREAD = """
-    num_nextn_predict_layers mtp_layers_block_type mtp_hybrid_override_pattern num_logits_to_keep expand
-    mamba_expand time_step_rank rope_theta partial_rotary_factor rope_parameters moe_shared_expert_overlap
-""".split()
-
-
-def nemotron_kinds(c: Config) -> list[str]:
-    """A kind a layer: a list of words, or a letter for each."""
-    kinds = tuple(_LETTERS.values())
-    if c.has("hybrid_override_pattern") and not c.has("layers_block_type") and not c.has("layer_types"):
-        pattern = c.word("hybrid_override_pattern", None)
-        if not pattern or set(pattern) - _LETTERS.keys():
-            c.fail("hybrid_override_pattern", f"a letter for each layer, of {' '.join(_LETTERS)}")
-        made = [_LETTERS[letter] for letter in pattern]
-    else:
-        c.skip("hybrid_override_pattern")
-        c.rename(layers_block_type="layer_types")
-        known = (*kinds, *OLD_KINDS)
-        listed = c.sequence("layer_types", lambda v: v in known, f"one of {', '.join(known)}")
-        made = [OLD_KINDS.get(k, k) for k in listed] if listed else [SCAN, "moe", ATTENTION, "mlp"]
-    c.inert("num_hidden_layers", len(made))
-    return made
-
-
-@family("nemotron_h", cls="NemotronHForCausalLM", names=NEMOTRON_H, harmless=(*HARMLESS, *_UNREAD))
-def nemotron_h(c: Config) -> Decoder:
-    """NVIDIA 2025, arXiv:2504.03624: each layer one mixer: Mamba-2, attention without positions, an MLP, experts."""
-    c.absent(hidden_size=4096, vocab_size=131072, max_position_embeddings=4096, intermediate_size=21504)
-    c.absent(mamba_num_heads=128, mamba_head_dim=64, ssm_state_size=128, n_groups=8, conv_kernel=4)
-    c.rename(**_OLDER, attention_head_dim="head_dim", rms_norm_eps="layer_norm_epsilon")
-    width, norm = c.size("hidden_size"), rms(c, 1e-5, "layer_norm_epsilon")
-    h = heads(c, width, 32, 8, 128)
-    c.inert("attention_bias", False)
-    c.inert("sliding_window")
-    c.inert("mamba_proj_bias", False)
-    scan = mamba2_mixer(
-        c,
-        "mamba_num_heads",
-        "mamba_head_dim",
-        "ssm_state_size",
-        "n_groups",
-        "conv_kernel",
-        norm,
-        act="mamba_hidden_act",
-    )
-    act = activation(c, "mlp_hidden_act", "relu2")
-    bias = c.flag("mlp_bias", False)
-    bodies: dict[str, Body] = {
-        SCAN: scan,
-        ATTENTION: Attention(h.query, h.kv, h.width),
-        "mlp": Mlp(c.size("intermediate_size"), False, act, "ud" if bias else ""),
-        "moe": nemotron_experts(c, act, bias),
-    }
-    kinds = nemotron_kinds(c)
-    made = by_kind(kinds, lambda kind: Layer((Step((Branch(bodies[kind], norm),)),), kind))
-    names = NEMOTRON_H_LATENT if isinstance(bodies["moe"], LatentMoe) else NEMOTRON_H
-    return replace(stack(c, made, width, norm), names=names)
-
-
-def nemotron_experts(c: Config, act: str, bias: bool) -> Moe:
-    """Experts of two matrices, beside a shared one of a width of its own; perhaps in a latent."""
-    c.rename(num_local_experts="n_routed_experts")
-    experts = c.size("n_routed_experts", 8)
-    k = chosen(c, "num_experts_per_tok", 2, experts, "n_routed_experts")
-    c.skip("n_shared_experts")  # their width is given whole
-    sizes: dict[str, Any] = {
-        "experts": experts,
-        "chosen": k,
-        "width": c.size("moe_intermediate_size", 7688),
-        "router": grouped(c, experts, k, "n_routed_experts"),
-        "gated": False,
-        "activation": act,
-        "shared": c.size("moe_shared_expert_intermediate_size", 7688),
-        "shared_bias": "ud" if bias else "",
-    }
-    latent = c.maybe("moe_latent_size")
-    return Moe(**sizes) if latent is None else LatentMoe(**sizes, latent=latent, latent_bias=bias)

@@ -10,7 +10,7 @@ from assay.records import replace
 from assay.sources.config import Config
 from assay.sources.families.common import activation, by_kind, depth, family, rms, rope, under
 from assay.sources.families.experts import LAYER
-from assay.sources.families.mamba import HARMLESS, MAMBA, MAMBA2, rank
+from assay.sources.families.mamba import HARMLESS, MAMBA, MAMBA2, rank, share
 from assay.sources.families.ssm_hybrid import layer_kinds
 
 HYBRID, SCAN = "hybrid", "linear_attention"
@@ -59,7 +59,7 @@ def attention_of(c: Config, width: int, own: str, **more: object) -> SharedAtten
     c.rename(head_dim="attention_head_dim")
     c.inert("attention_hidden_size", 2 * width)
     query = c.size("num_attention_heads")
-    each = c.maybe("attention_head_dim") or c.divides("hidden_size", 2 * width, "num_attention_heads", query)
+    each = c.maybe("attention_head_dim") or share(c, "num_attention_heads", 2 * width, "twice the hidden_size")
     kv = c.maybe("num_key_value_heads") or query
     c.divides("num_attention_heads", query, "num_key_value_heads", kv)
     return SharedAttention(query, kv, each, scale=(each / 2) ** -0.5, own=own, **more)  # type: ignore[arg-type]
@@ -77,8 +77,9 @@ def zamba(c: Config) -> Decoder:
     """Glorioso et al. 2024, arXiv:2405.16712."""
     c.absent(hidden_size=3712, intermediate_size=14848, num_attention_heads=16, num_key_value_heads=16)
     width, layers, norm = c.size("hidden_size"), depth(c, 76), rms(c, 1e-5)
-    inner, parallel = c.size("mamba_expand", 2) * width, c.size("n_mamba_heads", 2)
-    c.divides("mamba_expand", inner, "n_mamba_heads", parallel)
+    c.absent(n_mamba_heads=2)
+    inner = c.size("mamba_expand", 2) * width
+    share(c, "n_mamba_heads", inner, "the inner width")
     scan = Mamba(
         inner,
         c.size("mamba_d_state", 16),
@@ -88,7 +89,7 @@ def zamba(c: Config) -> Decoder:
         c.flag("mamba_proj_bias", False),
         None,
         activation(c, "hidden_mamba_act"),
-        parallel,
+        c.size("n_mamba_heads"),
     )
     period, offset = c.size("attn_layer_period", 6), c.size("attn_layer_offset", 4, least=0)
 
@@ -117,10 +118,11 @@ def zamba2(c: Config) -> Decoder:
     width, norm = c.size("hidden_size"), rms(c, 1e-5)
     kinds = zamba2_kinds(c)
     bias = c.flag("add_bias_linear", False)
-    inner, count = c.size("mamba_expand", 2) * width, c.size("n_mamba_heads", 8)
+    c.absent(n_mamba_heads=8)
+    inner, count = c.size("mamba_expand", 2) * width, c.size("n_mamba_heads")
     groups = c.size("mamba_ngroups", 1)
     c.divides("n_mamba_heads", count, "mamba_ngroups", groups)
-    each = c.divides("mamba_expand", inner, "n_mamba_heads", count)
+    each = share(c, "n_mamba_heads", inner, "the inner width")
     scan = Mamba2(
         count, each, c.size("mamba_d_state", 64), groups, c.size("mamba_d_conv", 4), True, bias, Norm(eps=1e-5)
     )
