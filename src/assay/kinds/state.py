@@ -6,7 +6,7 @@ tokens see nothing of the chunk before. The sums are closed: nothing is looped o
 
 from __future__ import annotations
 
-from assay.kinds.base import Extent, Keys, Kind, expect, register
+from assay.kinds.base import Extent, Keys, Kind, expect, nothing, register
 from assay.size import Size, exact_div, floor_div, maximum, minimum, remainder
 from assay.spec import Op
 
@@ -105,8 +105,8 @@ def _append_grows(op: Op, extent: Extent) -> Size:
     window, _ = _limits(op, extent)
     if window is None:
         return width
-    held = extent.sizes["past"] + extent.sizes[queries]
-    return (minimum(held + 1, window) - minimum(held, window)) * width
+    room = window - extent.sizes["past"] - extent.sizes[queries]
+    return maximum(0, minimum(1, room)) * width
 
 
 def _append_writes(op: Op, extent: Extent) -> Size:
@@ -126,6 +126,16 @@ register(
         state=_hold_state,
         writes=_append_writes,
         storage="state",
+    ),
+    Kind(
+        "reuse",
+        "keys or values at hand that an earlier layer made and keeps",
+        _check_append,
+        bind=_bind_append,
+        reads=nothing,
+        writes=nothing,
+        storage="view",
+        attrs=("window", "chunk"),
     ),
     Kind(
         "append",
