@@ -31,6 +31,10 @@ DISTIL = {
 
 RELATIVE = {"relative_attention": True, "pos_att_type": ["p2c", "c2p"]}
 
+GROUPS = {"embedding_size": 32, "q_groups": 2, "k_groups": 1, "v_groups": 8, "post_attention_groups": 2}
+MOBILE = {"embedding_size": 16, "intra_bottleneck_size": 8}
+NARROW = {"use_bottleneck_attention": True, "key_query_shared_bottleneck": False}
+
 MASKED, SEQUENCE = "AutoModelForMaskedLM", "AutoModelForSequenceClassification"
 TOKEN = "AutoModelForTokenClassification"
 QUESTION, PRETRAINING = "AutoModelForQuestionAnswering", "AutoModelForPreTraining"
@@ -41,7 +45,7 @@ DEFAULTS = [
     *("bert", "roberta", "xlm-roberta", "camembert", "data2vec-text", "distilbert", "electra", "albert", "mpnet"),
     *("rembert", "modernbert", "eurobert", "esmc", "nomic_bert", "gte", "jina_embeddings_v3"),
     *("deberta", "deberta-v2", "xlm-roberta-xl", "roberta-prelayernorm", "megatron-bert", "ernie", "layoutlm"),
-    *("tapas", "roformer", "yoso", "nystromformer"),
+    *("tapas", "roformer", "yoso", "nystromformer", "squeezebert", "convbert", "fnet", "mobilebert"),
 ]
 
 # one key at a time, another value than the default's
@@ -108,6 +112,17 @@ VARIED: list[dict[str, Any]] = [
     {"model_type": "yoso", **SMALL},
     {"model_type": "nystromformer", **SMALL, "num_landmarks": 11, "segment_means_seq_len": 11},
     {"model_type": "nystromformer", **SMALL, "num_landmarks": 11, "segment_means_seq_len": 11, "conv_kernel_size": 5},
+    {"model_type": "squeezebert", **SMALL, "embedding_size": 32},
+    {"model_type": "squeezebert", **SMALL, **GROUPS, "output_groups": 2, "tie_word_embeddings": False},
+    {"model_type": "convbert", **SMALL, "embedding_size": 32},
+    {"model_type": "convbert", **SMALL, "embedding_size": 16, "conv_kernel_size": 3, "head_ratio": 4},
+    {"model_type": "convbert", **SMALL, "embedding_size": 32, "num_groups": 2, "head_ratio": 8},
+    {"model_type": "fnet", **SMALL},
+    {"model_type": "mobilebert", **SMALL, **MOBILE},
+    {"model_type": "mobilebert", **SMALL, **MOBILE, "num_feedforward_networks": 2, "trigram_input": False},
+    {"model_type": "mobilebert", **SMALL, **MOBILE, "normalization_type": "layer_norm", "tie_word_embeddings": False},
+    {"model_type": "mobilebert", **SMALL, **MOBILE, **NARROW},
+    {"model_type": "mobilebert", **SMALL, **MOBILE, "use_bottleneck": False, "num_feedforward_networks": 1},
 ]
 
 _BERT = {
@@ -153,6 +168,10 @@ CLASSES: list[tuple[str, str, dict[str, str]]] = [
     ("roformer", "RoFormer", _OWN),
     ("yoso", "Yoso", _OWN),
     ("nystromformer", "Nystromformer", _OWN),
+    ("squeezebert", "SqueezeBert", _ROBERTA),
+    ("convbert", "ConvBert", _OWN),
+    ("fnet", "FNet", _BERT),
+    ("mobilebert", "MobileBert", {k: v for k, v in _BERT.items() if v != PRETRAINING}),
 ]
 # keys that a type has beside those of SMALL, or in other words
 OWN: dict[str, dict[str, Any]] = {
@@ -162,6 +181,9 @@ OWN: dict[str, dict[str, Any]] = {
     "rembert": {**SMALL, "input_embedding_size": 16},
     "modernbert": {**SMALL, "pad_token_id": 0},
     "eurobert": {**SMALL, "pad_token_id": 0},
+    "squeezebert": {**SMALL, "embedding_size": 32},
+    "convbert": {**SMALL, "embedding_size": 16},
+    "mobilebert": {**SMALL, **MOBILE},
     "nystromformer": {**SMALL, "num_landmarks": 11, "segment_means_seq_len": 11},
 }
 # classes whose input is not a sequence of tokens a row: their FLOPs are not run

@@ -113,7 +113,7 @@ class MaskedHead:
             made += within(self.norm.ops("y", "y", "head", f"b t {j}", j))
         table = f"E[V {j}]" if self.tied else f"Wout[{j} V]"
         made += ops("head", f"logits = linear(y[b t {j}], {table}{', Bout[V]' if self.bias else ''}) -> [b t V]")
-        return made + (ops("head", "spare = view(Bspare[V]) -> [V]") if self.spare else [])
+        return made + (ops("head", "spare = idle(Bspare[V]) -> [V]") if self.spare else [])
 
 
 @dataclass(frozen=True)

@@ -121,6 +121,15 @@ def _check_unfold(op: Op) -> None:
     expect(op, len(made) == 1 and set(op.inputs[0].axes) < set(op.axes), "unfold adds one axis, the neighbours")
 
 
+def _check_reshape(op: Op) -> None:
+    expect(op, len(op.inputs) == 1, "reshape takes one tensor")
+
+
+def _check_idle(op: Op) -> None:
+    expect(op, len(op.inputs) == 1 == len(op.weights), "idle names one weight")
+    same_axes(op)
+
+
 def _check_take(op: Op) -> None:
     expect(op, len(op.inputs) == 2, "take picks values by index")
     values, index = set(op.inputs[0].axes), set(op.inputs[1].axes)
@@ -152,6 +161,10 @@ register(
     ),
     Kind("rename", "an axis by another name", _check_rename, reads=nothing, writes=nothing, storage="view"),
     Kind("slice", "a part along one axis", _check_rename, reads=nothing, writes=nothing, storage="view"),
+    Kind("reshape", "the same elements under other axes", _check_reshape, reads=nothing, writes=nothing, storage="view"),
+    Kind(
+        "idle", "stored, and not used in this pass", _check_idle, weighs=nothing, writes=nothing, storage="view"
+    ),
     Kind("unfold", "each position with its neighbours", _check_unfold, reads=nothing, writes=nothing, storage="view"),
     Kind(
         "distances",
