@@ -76,6 +76,25 @@ def _mean(op: Op, extent: Extent) -> Work:
     return {**_sum(op, extent), "divide": extent(op.axes)}
 
 
+def _rms(op: Op, extent: Extent) -> Work:
+    """The root of the mean of squares of each row."""
+    elements, rows = extent(op.inputs[0].axes), extent(op.axes)
+    return {"multiply": elements, "add": elements - rows, "divide": rows, "root": rows}
+
+
+def _sparsify(op: Op, extent: Extent) -> Work:
+    """Mean and deviation of a row, a limit made of them, what is above it less the limit (You et al. 2025)."""
+    elements = extent(op.axes)
+    rows = extent(a for a in op.axes if a not in _over(op))
+    return {
+        "add": 4 * elements - rows,
+        "multiply": elements + rows,
+        "divide": 2 * rows,
+        "root": rows,
+        "compare": elements,
+    }
+
+
 def _normalize(op: Op, extent: Extent) -> Work:
     over = op.attr("over", op.axes[-1])
     elements = extent(op.axes)
@@ -173,6 +192,10 @@ register(
         attrs=_NORM,
     ),
     Kind("sum", "sum over the axes that the result lacks", _check_sum, _sum),
+    Kind("rms", "root of the mean of squares over the axes that the result lacks", _check_sum, _rms),
+    Kind(
+        "sparsify", "what is above a share of a normal distribution", _check_reduce, _sparsify, attrs=("share", "over")
+    ),
     Kind("mean", "mean over the axes that the result lacks", _check_sum, _mean),
     Kind(
         "blocks",

@@ -36,10 +36,7 @@ def chunk_pairs(n: Size, past: Size, chunk: Size) -> Size:
     first = minimum(n, chunk - begun)
     later = n - first
     return (
-        first * begun
-        + triangle(first)
-        + floor_div(later, chunk) * triangle(chunk)
-        + triangle(remainder(later, chunk))
+        first * begun + triangle(first) + floor_div(later, chunk) * triangle(chunk) + triangle(remainder(later, chunk))
     )
 
 

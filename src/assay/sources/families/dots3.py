@@ -8,6 +8,7 @@ from assay.records import replace
 from assay.sources.config import Config
 from assay.sources.families.common import by_kind, depth, family, rms, stack, under
 from assay.sources.families.latent import HARMLESS, dense, latent, routed, sparse_layers
+from assay.sources.families.per_layer import Own, overlaid, per_layer
 from assay.sources.families.sparse_latent import SPARSE, indexer
 
 DOTS3 = {
@@ -26,7 +27,6 @@ _WINDOWED = {
     "qk_nope_head_dim": 192,
     "v_head_dim": 128,
 }
-Own = tuple[tuple[str, int], ...]  # the sizes that a layer has of its own
 
 
 def layer_kinds(c: Config, layers: int) -> list[str]:
@@ -43,21 +43,14 @@ def layer_kinds(c: Config, layers: int) -> list[str]:
 
 def own_sizes(c: Config, kinds: list[str]) -> list[Own]:
     """The sizes that each layer has of its own: from `per_layer_config`, else from the keys of windowed layers."""
-    table = c.table("per_layer_config")
     windowed = dict(_WINDOWED)
     for key, size in _WINDOWED.items():
         windowed[key] = c.size(f"swa_{key}", size)
     windowed["qk_rope_head_dim"] = c.size(
         "swa_qk_rope_head_dim", max(windowed["head_dim"] - windowed["qk_nope_head_dim"], 1)
     )
-    if table is None:
-        return [tuple(windowed.items()) if kind == SLIDING else () for kind in kinds]
-    given = {key.lstrip("0") or "0": value for key, value in table.items()}
-    allowed = (*windowed,)
-    for key, value in given.items():
-        if not key.isdigit() or int(key) >= len(kinds) or not isinstance(value, dict) or set(value) - set(allowed):
-            c.fail("per_layer_config", f"an object of layers, 0 to {len(kinds) - 1}, with sizes {', '.join(allowed)}")
-    return [tuple(given.get(str(i), {}).items()) for i in range(len(kinds))]
+    found = per_layer(c, len(kinds), tuple(windowed))
+    return found if found is not None else [tuple(windowed.items()) if kind == SLIDING else () for kind in kinds]
 
 
 @family("dots3_note_text", cls="Dots3NoteForCausalLM", names=DOTS3, harmless=HARMLESS)
@@ -82,9 +75,8 @@ def dots3_note_text(c: Config) -> Decoder:
     experts: Moe | None = replace(routed(c), shared=common) if "sparse" in feed else None
 
     def mixer(kind: str, own: Own) -> SparseLatent:
-        inner = Config({**c.data, **dict(own)}, c.where, c.prefix)
+        inner = overlaid(c, own)
         base = latent(inner)
-        c.skip(*inner.used)
         rank = inner.size("q_lora_rank")
         more: dict[str, object] = {"window": window} if kind == SLIDING else {}
         if kind == INDEXED:
