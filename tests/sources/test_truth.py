@@ -24,6 +24,21 @@ REFUSED: dict[str, str] = {
     "default--deepseek_v2": "num_experts_per_tok is null; it must be an integer of at least 1",
 }
 
+
+def both_halves(n: int, d: int, f: int, layers: int, vocab: int, far: int = 0) -> int:
+    """FLOPs of n source and n target tokens: four matrices of attention in each encoder layer and eight in a decoder's,
+    two of the MLP, one attention of all pairs in the encoder and two in the decoder, the head.
+
+    `far` are further tokens that pass the encoder.
+    """
+    encoder = 2 * (n + far) * (4 * d * d + 2 * d * f) + 4 * (n + far) * (n + far) * d
+    decoder = 2 * n * (8 * d * d + 2 * d * f) + 2 * 4 * n * n * d
+    return layers * (encoder + decoder) + 2 * n * d * vocab
+
+
+# the library ties the head of these whatever the config says
+ALWAYS_TIED = ("t5", "mt5", "umt5", "longt5")
+
 # recorded figures that are not the architecture's: (config, figure) -> ours, with the hand sum beside it
 CORRECTED: dict[tuple[str, str], int] = {
     # the correction of AFMoE's router is named mlp.expert_bias: 31 layers of 64 are the router's, not the dense MLP's
@@ -34,6 +49,18 @@ CORRECTED: dict[tuple[str, str], int] = {
     ("default--jetmoe", "parameters of experts"): 12 * (8 * 3 * 2048 * 5632 + 2048),
     ("default--jetmoe", "parameters of router"): 12 * 2 * 2048 * 8,
     ("default--jetmoe", "parameters of attention"): 12 * (8 * 2 * 2048 * 2048 + 2 * 2048 * 2048 + 2048),
+    # routers named classifier are no heads: six layers of each
+    ("default--nllb-moe", "parameters of head"): 0,
+    ("default--nllb-moe", "parameters of router"): 6 * 128 * 1024,
+    ("default--switch_transformers", "parameters of head"): 0,
+    ("default--switch_transformers", "parameters of router"): 6 * 8 * 768,
+    # the library fills a source up to a multiple of a window, of three blocks or of 512 tokens
+    ("default--led", "flops[64]"): both_halves(64, 1024, 4096, 12, 50265),
+    ("default--led", "flops[256]"): both_halves(256, 1024, 4096, 12, 50265),
+    ("default--longt5", "flops[64]"): both_halves(64, 512, 2048, 6, 32128),
+    ("default--longt5", "flops[256]"): both_halves(256, 512, 2048, 6, 32128),
+    ("default--pegasus_x", "flops[64]"): both_halves(64, 1024, 4096, 16, 96103, far=32),
+    ("default--pegasus_x", "flops[256]"): both_halves(256, 1024, 4096, 16, 96103, far=32),
     # Granite 4 without experts: what is left, named shared_mlp, is a dense layer
     ("ibm-granite--granite-4-8b-dense-hybrid", "parameters of experts"): 0,
     ("ibm-granite--granite-4-8b-dense-hybrid", "parameters of mlp"): 40 * 3 * 4096 * 12800,
@@ -94,9 +121,11 @@ def figures(name: str, model: Model) -> Iterator[tuple[str, int, int]]:
         return count(model, tokens=tokens, past=past, cache="bf16")
 
     one = counted(1).parameters
-    yield row("parameters", one.total, said["params"])
+    head = untied_head(name)
+    yield row("parameters", one.total, said["params"] + head)
     yield row("buffers", one.buffers, said.get("buffers", 0))
-    groups = {part: n for part, n in said["params_by_group"].items() if n}
+    recorded_groups = {**said["params_by_group"], "head": said["params_by_group"].get("head", 0) + head}
+    groups = {part: n for part, n in recorded_groups.items() if n}
     ours = {part: n for part, n in one.by_part.items() if n}
     if "mixer" in ours:  # recorded by its module's name: as attention, ssm_conv or other
         groups, ours = together(groups), together(ours)
@@ -115,6 +144,14 @@ def figures(name: str, model: Model) -> Iterator[tuple[str, int, int]]:
         if n not in read and "mixer" in one.by_part:  # states among them: elements, whatever their dtype
             kept = count(model, tokens=int(n), cache="bf16", state="bf16").cache.bytes
             yield row(f"cache[{n}]", kept, 2 * elements)
+
+
+def untied_head(name: str) -> int:
+    """Elements of a head that the config asks for and the library ties: vocabulary times width."""
+    asked = config(name)
+    if asked["model_type"] not in ALWAYS_TIED or asked.get("tie_word_embeddings", True):
+        return 0
+    return int(asked["vocab_size"] * asked["d_model"])
 
 
 def together(parts: Mapping[str, int]) -> dict[str, int]:
