@@ -66,7 +66,7 @@ def _pool(op: Op, extent: Extent) -> Work:
     """A softmax over the slots of a window for each element, and the values' sum under it; no maximum is subtracted."""
     _, slots, halves = _slots(op)
     results = extent(op.axes)
-    terms = results * extent.sizes[slots] * extent(halves)
+    terms = extent((*op.axes, slots, *halves))
     return {"add": 3 * terms - 2 * results, "exp": terms, "divide": terms, "multiply": terms}
 
 
