@@ -11,7 +11,7 @@ from assay.kinds import SORTS
 
 SIZES = {
     "b": 2, "n": 3, "past": 5, "d": 7, "f": 11, "g": 13, "r": 17, "k": 19, "e": 23, "a": 29, "V": 31, "P": 37,
-    "w": 41, "chunk": 43, "t": 47, "m": 53, "s": 59, "rot": 61, "i": 67,
+    "w": 41, "chunk": 43, "t": 47, "m": 53, "s": 59, "rot": 61, "i": 67, "o": 6,
 }  # fmt: skip
 B, N, PAST, D, F, G, R, K, E, A, V = (SIZES[axis] for axis in "b n past d f g r k e a V".split())
 M, S, W, CHUNK, T, ROT = (SIZES[axis] for axis in "m s w chunk t rot".split())
@@ -347,6 +347,13 @@ WITNESSES = (
         misfits=("y = mean(x[b n d]) -> [b n d]",),
     ),
     Witness(
+        "y = blocks(x[b m d], block=2) -> [b i d]",
+        work={"add": B * M * D - B * (M // 2) * D},
+        reads=B * M * D,
+        writes=B * (M // 2) * D,
+        misfits=("y = blocks(x[b m d], block=2) -> [b m d]",),
+    ),
+    Witness(
         "w = normalize(w[b n a]) -> [b n a]",
         work={"add": B * N * A - B * N, "divide": B * N * A},
         reads=B * N * A,
@@ -423,6 +430,28 @@ WITNESSES = (
         writes=B * N * G * K,
         state=B * C * G * K,
         grows=G * K,
+    ),
+    Witness(
+        "k0 = reuse(k[b n g k], window=6) -> [b c g k]",
+        misfits=("k0 = reuse(k[b n g k]) -> [b n g k]",),
+    ),
+    Witness(  # windows of 6: the third token now, the eighth of all, fills one and begins the next
+        "y = pool(x[b n d], z[b n d], Bp[o d]) -> [b i d]",
+        work={"add": (3 * 6 - 2) * B * D, "exp": 6 * B * D, "divide": 6 * B * D, "multiply": 6 * B * D},
+        reads=2 * BND,
+        weighs=6 * D,
+        writes=B * D,
+        state=2 * 2 * B * D,
+        layout={"Bp": ("o", "d")},
+        misfits=("y = pool(x[b n d], Bp[o d]) -> [b i d]", "y = pool(x[b n d], z[b n d], Bp[o d]) -> [b n d]"),
+    ),
+    Witness(
+        "y = collect(x[b i d], rate=1) -> [b c d]",
+        reads=B * 67 * D,
+        writes=B * 67 * D,
+        state=B * C * D,
+        grows=D,
+        misfits=("y = collect(x[b i d]) -> [b c d]", "y = collect(x[b i d], rate=1) -> [b i d]"),
     ),
     Witness(
         "k0 = hold(k[b m g k]) -> [b s g k]",

@@ -53,7 +53,7 @@ def test_views_move_nothing(witness: Witness) -> None:
     op, kind, extent = bound(witness)
     moves = kind.writes(op, extent) != 0
     assert moves == (kind.storage != "view")
-    assert (kind.storage == "state") == (witness.kind in ("append", "hold"))
+    assert (kind.storage == "state") == (witness.kind in ("append", "hold", "collect"))
 
 
 @pytest.mark.parametrize("witness", WITNESSES, ids=NAMES)
