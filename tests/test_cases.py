@@ -579,11 +579,52 @@ def cache_dtype_is_obeyed() -> int:
     return budget // per_token(gemma, cache="fp8")
 
 
+# -- states of fixed size --------------------------------------------------------------------------------------------
+
+QWEN35_27B = {
+    "model_type": "qwen3_5_text", "num_hidden_layers": 64, "hidden_size": 5120, "num_attention_heads": 24,
+    "num_key_value_heads": 4, "head_dim": 256, "intermediate_size": 17_408, "linear_num_value_heads": 48,
+}  # fmt: skip
+DELTA_LAYERS, CONVOLVED = 24, 8192  # of Qwen 3.5 9B: layers with a state, channels of their convolutions
+
+
+@case("K10", 65_536 * 262_144, "65,536 bytes per token", "16.00 GiB")
+def sixteen_of_sixty_four_layers_keep_keys() -> int:
+    kept = one(read(QWEN35_27B), past=262_143, cache="fp16").cache
+    assert kept.marginal_bytes_per_token == 65_536
+    return int(kept.bytes - kept.fixed_bytes)
+
+
+@case("K12", 27_648)
+def twenty_four_of_ninety_three_layers_keep_latents() -> int:
+    kinds = ["full_attention" if i % 4 == 3 or i == 92 else "linear_attention" for i in range(93)]
+    assert kinds.count("full_attention") == 24
+    sizes = {"num_hidden_layers": 93, "kv_lora_rank": 512, "qk_rope_head_dim": 64, "layer_types": kinds}
+    return per_token(read({"model_type": "kimi_linear", **sizes}), cache="bf16")
+
+
+@case("K13", (52_690_944, 51_511_296))
+def a_state_costs_the_same_at_any_length() -> tuple[int, int]:
+    """The report counts what is held between steps: a column of each channel less than a step reads."""
+    model = read({"model_type": "qwen3_5_text"})
+
+    def held(cache: str, size: int) -> int:
+        fixed = {one(model, past=past, cache=cache).cache.fixed_bytes for past in (0, 10**6)}
+        return int(fixed.pop()) - DELTA_LAYERS * CONVOLVED * size if len(fixed) == 1 else -1
+
+    return held("fp32", 4), held("bf16", 2)
+
+
+@case("K14", 65_536, "65,536 bytes")
+def states_do_not_grow() -> int:
+    """Requests that fit are a budget over what one of that length keeps, not over a rate per token."""
+    return per_token(read(QWEN35_27B), cache="fp16")
+
+
 # -- the rest --------------------------------------------------------------------------------------------------------
 
 LISTED = {
     "an indexer of sparse attention": "K22",
-    "recurrent or linear layers": "K10 K12 K13 K14",
     "encoders": "P08 K37 K38",
     "keys and values shared between layers": "K21",
     "rows that an engine pads": "P25",
@@ -614,7 +655,7 @@ needs_reports = pytest.mark.skipif(not FILE.exists(), reason="needs the fault re
 def test_every_report_is_covered_or_listed() -> None:
     listed = [name for names in LISTED.values() for name in names.split()]
     assert sorted([*CASES, *listed]) == sorted(reports())
-    assert len(CASES) == 59
+    assert len(CASES) == 63
 
 
 @needs_reports
