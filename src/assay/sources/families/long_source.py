@@ -86,7 +86,7 @@ LED = {
 }
 
 
-@family("led", cls="LEDForConditionalGeneration", names=LED, harmless=HARMLESS, classes=(GENERATES, BARE, CLASSIFIES))
+@family("led", cls="LEDForConditionalGeneration", names=LED, harmless=HARMLESS, classes=(GENERATES, BARE))
 def led(c: Config) -> EncoderDecoder:
     """Beltagy et al. 2020, arXiv:2004.05150: a token sees half a window to either side; no token is marked global."""
     base = {key: value for key, value in LARGE.items() if key != "max_position_embeddings"}

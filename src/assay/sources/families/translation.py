@@ -97,7 +97,7 @@ def sparse(c: Config, side: str, layers: int) -> list[bool]:
 
 def experts(c: Config, mlp: Mlp) -> Moe:
     """Two of the experts for each token, each as wide as the dense MLP."""
-    count = c.size("num_experts", 128)
+    count = c.size("num_experts")
     if count < 2:
         c.fail("num_experts", "an integer of at least 2: each token passes two of them")
     router = Router(bias=c.flag("router_bias", False), normalize=True)
@@ -119,6 +119,8 @@ def experts(c: Config, mlp: Mlp) -> Moe:
 def nllb_moe(c: Config) -> EncoderDecoder:
     """NLLB Team 2022, arXiv:2207.04672. No expert is ever full."""
     defaults(c, vocab_size=128112, scale_embedding=True, **{**LARGE, "activation_function": "relu"})
+    c.absent(num_experts=128, router_bias=False)
+    c.skip("num_experts", "router_bias")  # of no model without a sparse layer
     norm, rows, width = Norm("layernorm", "gain+bias", 1e-5), c.size("vocab_size"), c.size("d_model")
     tied, longest = c.flag("tie_word_embeddings", True), c.size("max_position_embeddings")
     scale = width**0.5 if c.flag("scale_embedding", True) else None
