@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any, Literal, TypeVar
 
-from assay.blocks.attention import Rope
+from assay.blocks.attention import Attention, Rope
 from assay.blocks.ends import Norm
 from assay.blocks.latent import Latent
 from assay.records import dataclass, defaults_of
@@ -186,3 +186,48 @@ class GatedInput:
             f"{gate} = mul({x}[b n d], {gate}[b n d]) -> [b n d]",
         )
         return [*gated, *self.body.ops(gate, y)]
+
+
+@dataclass(frozen=True)
+class BlockSparseAttention(Attention):
+    """Grouped queries that attend to the best blocks of keys, their own block always among them (MiniMax M3).
+
+    Axes: I heads of the indexer, J their width, y its keys at hand, N keys in a block, T blocks chosen.
+    """
+
+    index_heads: int = 1
+    index_width: int = 1
+    block: int = 1
+    blocks: int = 1
+
+    def sizes(self) -> dict[str, int | None]:
+        """Axis sizes."""
+        mine = {"I": self.index_heads, "J": self.index_width, "N": self.block, "T": self.blocks}
+        return {**super().sizes(), **mine}
+
+    def project(self, x: str) -> list[Op]:
+        """Queries, keys and values, and the choice of blocks."""
+        return super().project(x) + self.choose(x)
+
+    def remember(self) -> list[Op]:
+        """Keys and values behind those of earlier passes."""
+        return ops(
+            "attention",
+            "k = append(k[b n g k], top=T, block=N) -> [b c g k]",
+            "v = append(v[b n g v], top=T, block=N) -> [b c g v]",
+        )
+
+    def choose(self, x: str) -> list[Op]:
+        """The largest score of each block, and the blocks with the largest."""
+        assert self.qk_norm is not None and isinstance(self.positions, Rope)
+        made = ops("attention", f"iq = linear({x}[b n d], Wiq[d I J]) -> [b n I J]")
+        made += self.qk_norm.ops("iq", "iq", "iq", "b n I J", "J") + self.positions.ops("iq", "b n I J")
+        made += ops("attention", f"ik = linear({x}[b n d], Wik[d J]) -> [b n J]")
+        made += self.qk_norm.ops("ik", "ik", "ik", "b n J", "J") + self.positions.ops("ik", "b n J")
+        return made + ops(
+            "attention",
+            "ik = append(ik[b n J]) -> [b y J]",
+            "is = contract(iq[b n I J], ik[b y J]) -> [b n I y]",
+            "is = mask(is[b n I y]) -> [b n I y]",
+            "chosen = topk(is[b n I y]) -> [b n I T]",
+        )

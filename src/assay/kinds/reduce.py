@@ -87,7 +87,7 @@ def _sparsify(op: Op, extent: Extent) -> Work:
     elements = extent(op.axes)
     rows = extent(a for a in op.axes if a not in _over(op))
     return {
-        "add": 4 * elements - rows,
+        "add": (elements - rows) + 3 * elements,
         "multiply": elements + rows,
         "divide": 2 * rows,
         "root": rows,

@@ -40,6 +40,13 @@ def chunk_pairs(n: Size, past: Size, chunk: Size) -> Size:
     )
 
 
+def block_pairs(n: Size, past: Size, block: Size, count: Size) -> Size:
+    """The same where each sees its own block so far, and the best `count` - 1 of those before it, which are full."""
+    a = maximum(0, minimum(n, count * block - past))
+    rest = n - a
+    return causal_pairs(a, past) + rest * (count - 1) * block + chunk_pairs(rest, past + a, block)
+
+
 def _bind_append(op: Op, extent: Extent) -> None:
     queries, keys = _axes(op)
     n, past = extent.sizes[queries], extent.sizes["past"]
@@ -48,8 +55,12 @@ def _bind_append(op: Op, extent: Extent) -> None:
         extent.sizes[keys] = n + past
         pairs = causal_pairs(n, past)
         # each query attends to its best few of those it sees, or to the last few: the others are kept all the same
-        top = op.attr("top", op.attr("near"))
-        if top is None:
+        top, block = op.attr("top", op.attr("near")), op.attr("block")
+        if block is not None:
+            size, count = extent.value(block), extent.value(top)
+            seen = block_pairs(n, past, size, count)
+            extent.keys[keys] = Keys(queries, seen, pairs, (size * count,), size)
+        elif top is None:
             extent.keys[keys] = Keys(queries, pairs, pairs)
         else:
             k = extent.value(top)
@@ -79,6 +90,7 @@ def _axes(op: Op) -> tuple[str, str]:
 def _check_append(op: Op) -> None:
     _axes(op)
     expect(op, op.attr("window") is None or op.attr("chunk") is None, "a window or a chunk, not both")
+    expect(op, op.attr("block") is None or op.attr("top") is not None, "block= goes with how many are seen, top=")
 
 
 def _check_hold(op: Op) -> None:
@@ -143,6 +155,6 @@ register(
         grows=_append_grows,
         writes=_append_writes,
         storage="state",
-        attrs=("window", "chunk", "top", "near"),
+        attrs=("window", "chunk", "top", "near", "block"),
     ),
 )
