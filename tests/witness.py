@@ -173,6 +173,12 @@ WITNESSES = (
         "y = distances(z[P d], tokens=n, limit=w) -> [i d]",
         misfits=("y = distances(z[P d]) -> [i d]", "y = distances(z[P d], tokens=n, limit=w) -> [P d]"),
     ),
+    Witness("y = reshape(x[b n d]) -> [b n g k]", misfits=("y = reshape(x[b n d], z[d]) -> [b n g]",)),
+    Witness(
+        "y = idle(W1[f d]) -> [f d]",
+        layout={"W1": ("(f d)",)},
+        misfits=("y = idle(x[d]) -> [d]", "y = idle(W1[d], W2[d]) -> [d]"),
+    ),
     Witness("y = slice(x[b n d]) -> [b n f]", misfits=("y = slice(x[b n d]) -> [b n]",)),
     Witness("y = first(x[b n d]) -> [b d]", misfits=("y = first(x[b n d]) -> [b f]", "y = first(x[b n]) -> [b n]")),
     Witness(
@@ -242,6 +248,8 @@ WITNESSES = (
     element("softcap", divide=1, function=1, multiply=1),
     element("temper", multiply=1),
     element("collision", function=2, divide=1, add=1),
+    element("fourier", function=1),
+    element("sqrtsoftplus", exp=1, add=1, function=1, root=1),
     element("clip", compare=2),
     element("relu", compare=1),
     element("relu2", compare=1, multiply=1),
@@ -352,6 +360,26 @@ WITNESSES = (
         reads=B * M * D,
         writes=B * (M // 2) * D,
         misfits=("y = blocks(x[b m d], block=2) -> [b m d]",),
+    ),
+    Witness(
+        "y = rms(x[b n d]) -> [b n]",
+        work={"multiply": BND, "add": BND - B * N, "divide": B * N, "root": B * N},
+        reads=BND,
+        writes=B * N,
+        misfits=("y = rms(x[b n d]) -> [b n d]",),
+    ),
+    Witness(
+        "y = sparsify(x[b n d], share=0.95) -> [b n d]",
+        work={
+            "add": 4 * BND - B * N,
+            "multiply": BND + B * N,
+            "divide": 2 * B * N,
+            "root": B * N,
+            "compare": BND,
+        },
+        reads=BND,
+        writes=BND,
+        misfits=("y = sparsify(x[b n d]) -> [b n f]",),
     ),
     Witness(
         "w = normalize(w[b n a]) -> [b n a]",
