@@ -133,6 +133,7 @@ class Pooler:
     dense_bias: bool = True
     bias: bool = True  # of the labels
     inner: int | None = None  # width of the dense layer, the model's by default
+    name: str = "pool"  # of the dense layer's weights, where a head has several
 
     segment = "head"
 
@@ -146,8 +147,8 @@ class Pooler:
         kind, b = {"first": ("first", "b"), "mean": ("mean", "b"), "all": ("keep", "b t")}[self.over]
         made += ops("head", f"y = {kind}(x[b n d]) -> [{b} d]")
         if self.dense:
-            shift = ", Bpool[p]" if self.dense_bias else ""
-            made += ops("head", f"y = linear(y[{b} d], Wpool[d p]{shift}) -> [{b} p]")
+            shift = f", W{self.name}_bias[p]" if self.dense_bias else ""
+            made += ops("head", f"y = linear(y[{b} d], W{self.name}[d p]{shift}) -> [{b} p]")
             made += ops("head", f"y = {self.activation}(y[{b} p]) -> [{b} p]")
         p = "p" if self.dense else "d"
         if self.after is not None:

@@ -70,6 +70,7 @@ MODULES = {
     "sparse_encoders": "longformer big_bird mra luke xmod ultrabert",
     "sparse_latent": "deepseek_v32 glm_moe_dsa axk2",
     "ssm_hybrid": "jamba bamba granitemoehybrid falcon_h1",
+    "vit": "vit deit dinov2",
     "zamba": "zamba zamba2",
     "zaya": "zaya",
     "qwen_moe": "qwen2_moe qwen3_moe flint mellum",

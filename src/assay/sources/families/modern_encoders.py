@@ -172,7 +172,8 @@ _TODAY = {
 }
 
 
-def _today(prefix: str) -> dict[str, str]:
+def today(prefix: str) -> dict[str, str]:
+    """The names of a decoder-only layer of today."""
     tables = {"E": f"{prefix}embed_tokens.weight", "Gf": f"{prefix}norm.weight"}
     return tables | under(prefix + "layers.{i}.", _TODAY)
 
@@ -192,7 +193,7 @@ def _euro_labels(c: Config, made: Decoder) -> Pooler:
 @encoder(
     "eurobert",
     stem="EuroBert",
-    names=_today("model."),
+    names=today("model."),
     classes=(
         Class(MASKED, "ForMaskedLM", _euro_masked, {"Wout": "lm_head.weight", "Bout": "lm_head.bias"}),
         Class(BASE, "Model", nothing, bare=True),
@@ -244,7 +245,7 @@ def _tanh_labels(c: Config, made: Decoder) -> Pooler:
 @encoder(
     "esmc",
     stem="Esmc",
-    names=_today("esmc."),
+    names=today("esmc."),
     classes=(
         Class(MASKED, "ForMaskedLM", _esmc_masked, _ESMC_HEAD),
         Class(BASE, "Model", nothing, bare=True),

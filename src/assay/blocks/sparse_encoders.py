@@ -1,0 +1,170 @@
+"""Encoders whose tokens see each other in windows or beside entities, and what else they store: Longformer, LUKE, X-MOD."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from assay.blocks.attention import Attention
+from assay.blocks.encoders import MaskedHead, Tables
+from assay.blocks.ends import Norm
+from assay.blocks.mlp import Mlp
+from assay.blocks.stacks import Layer
+from assay.spec import Op, ops
+
+
+def idle(part: str, *weights: str) -> list[Op]:
+    """Weights that are stored, and that a pass without what they are for does not use."""
+    return [op for weight in weights for op in ops(part, f"idle = idle({weight}) -> [{weight.partition('[')[2]}")]
+
+
+@dataclass(frozen=True)
+class Reserved(Attention):
+    """Beside its own, further projections that plain tokens do not use: `spare` are their names.
+
+    A Longformer's tokens of global attention and LUKE's entities have them; none are there unless an input names some.
+    """
+
+    spare: tuple[str, ...] = ()
+
+    def project(self, x: str) -> list[Op]:
+        """Queries, keys and values of plain tokens."""
+        made = super().project(x)
+        for name in self.spare:
+            made += idle("attention", f"W{name}[d g r k]", f"W{name}_bias[g r k]")
+        return made
+
+
+@dataclass(frozen=True)
+class Entities(Tables):
+    """Words beside entities, which have tables of their own and are none unless an input names some (LUKE)."""
+
+    entities: int = 1
+    entity_width: int = 1
+
+    def sizes(self) -> dict[str, int | None]:
+        """Axis sizes."""
+        return {**super().sizes(), "N": self.entities, "q": self.entity_width}
+
+    def ops(self) -> list[Op]:
+        """From token ids to `x[b n d]`."""
+        tables = [f"E_entity_{name}[P_{name} d]" for name, _ in self.tables]
+        into = ["Entity_in[d q]"] if self.entity_width != self.width else []
+        return [
+            *super().ops(),
+            *idle("embedding", "E_entity[N q]", *into, *tables),
+            *idle("norm", "Gentity[d]", "Bentity[d]"),
+        ]
+
+
+@dataclass(frozen=True)
+class EntityHead(MaskedHead):
+    """Beside the words' head, one over entities, of which there are none unless an input names some."""
+
+    entities: int = 1
+    entity_width: int = 1
+    entity_tied: bool = True
+
+    def sizes(self) -> dict[str, int | None]:
+        """Axis sizes."""
+        return {**super().sizes(), "N": self.entities, "q": self.entity_width}
+
+    def ops(self) -> list[Op]:
+        """From `x[b n d]` to `logits[b t V]`."""
+        table = [] if self.entity_tied else ["Entity_out[N q]"]
+        held = ["Entity_dense[q d]", "Entity_dense_bias[q]", "Gentity_head[q]", "Bentity_head[q]", "Entity_bias[N]"]
+        return super().ops() + idle("head", *held, *table)
+
+
+@dataclass(frozen=True)
+class Adapted(Layer):
+    """A layer with an adapter for each language behind its feed-forward layer, one a sequence (X-MOD, Pfeiffer et al.
+    2022). `own_norm` and `reuse` say what norms the adapter's input, `late` that its residual is taken before that.
+    """
+
+    mixer: Attention = Attention(1, 1, 1)
+    mlp: Mlp = Mlp(1)
+    norm: Norm = Norm()
+    languages: int = 1
+    inner: int = 1
+    first: bool = False  # norms stand before the sub-layers
+    own_norm: bool = False
+    reuse: bool = True
+    late: bool = False
+
+    def sizes(self) -> dict[str, int | None]:
+        """Axis sizes."""
+        return {**self.mixer.sizes(), **self.mlp.sizes(), "e": self.languages, "j": self.inner, "a": 1}
+
+    def ops(self) -> list[Op]:
+        """`x[b n d]` from `x[b n d]`."""
+        made = self.branch(self.mixer.ops("y", "y"), "t0")
+        if not self.first:
+            made += self.norm.ops("x", "x", "t0")
+        made += self.branch(self.mlp.ops("y", "y"), "t1")
+        made += self.adapt()
+        return made if self.first else made + self.norm.ops("x", "x", "t1")
+
+    def branch(self, body: list[Op], tag: str) -> list[Op]:
+        """`x` plus a body of `y`, which is `x` or its norm."""
+        begin = self.norm.ops("x", "y", tag) if self.first else ops("other", "y = view(x[b n d]) -> [b n d]")
+        return begin + body + ops("other", "x = add(x[b n d], y[b n d]) -> [b n d]")
+
+    def adapt(self) -> list[Op]:
+        """The adapter of each sequence's language, and its residual."""
+        made = ops("other", "h = view(x[b n d]) -> [b n d]") if self.late else []
+        if self.own_norm or self.reuse:
+            made += self.norm.ops("x", "x", "adapter" if self.own_norm else "t1")
+        if not self.late:
+            made += ops("other", "h = view(x[b n d]) -> [b n d]")
+        return made + ops(
+            "other",
+            "u = select(x[b n d], Wdown[e j d], Wdown_bias[e j], language[b a]) -> [b n a j]",
+            f"u = {self.mlp.activation}(u[b n a j]) -> [b n a j]",
+            "u = select(u[b n a j], Wup[e d j], Wup_bias[e d], language[b a]) -> [b n a d]",
+            "u = sum(u[b n a d]) -> [b n d]",
+            "x = add(h[b n d], u[b n d]) -> [b n d]",
+        )
+
+
+@dataclass(frozen=True)
+class Numbered(Tables):
+    """Tables beside which checkpoints keep the numbers of positions."""
+
+    numbers: int = 1
+
+    def sizes(self) -> dict[str, int | None]:
+        """Axis sizes."""
+        return {**super().sizes(), "numbers": self.numbers}
+
+    def ops(self) -> list[Op]:
+        """From token ids to `x[b n d]`."""
+        return super().ops() + idle("embedding", "Numbers[numbers]")
+
+
+@dataclass(frozen=True)
+class NarrowedHead:
+    """Down, up, the vocabulary: an activation behind each of the first two."""
+
+    vocab: int
+    width: int
+    inner: int
+    tied: bool = False
+    activation: str = "gelu_tanh"
+
+    segment = "head"
+
+    def sizes(self) -> dict[str, int | None]:
+        """Axis sizes."""
+        return {"V": self.vocab, "d": self.width, "j": self.inner}
+
+    def ops(self) -> list[Op]:
+        """From `x[b n d]` to `logits[b t V]`."""
+        return ops(
+            "head",
+            "y = keep(x[b n d]) -> [b t d]",
+            "z = linear(y[b t d], Wnarrow[d j]) -> [b t j]",
+            f"z = {self.activation}(z[b t j]) -> [b t j]",
+            "y = linear(z[b t j], Wwide[j d]) -> [b t d]",
+            f"y = {self.activation}(y[b t d]) -> [b t d]",
+            f"logits = linear(y[b t d], {'E[V d]' if self.tied else 'Wout[d V]'}) -> [b t V]",
+        )
