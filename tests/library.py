@@ -45,7 +45,7 @@ def their_ledger(model: Any) -> Ledger:
     names |= {
         id(module.weight): f"{path}.weight"
         for path, module in model.named_modules()
-        if module is table and path and not names[id(module.weight)].endswith("shared.weight")
+        if module is table and path and hasattr(module, "weight") and not names[id(module.weight)].endswith("shared.weight")
     }
     for name, parameter in ((names[id(p)], p) for p in model.parameters()):
         key = collapse(name)

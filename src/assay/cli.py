@@ -276,7 +276,8 @@ def _setting_options(parser: Parser) -> None:
     add("--past", metavar="P", help="tokens before them, in the cache; 0 if not given")
     add("--context", metavar="C", help="past and present together, in place of --past")
     add("--source", metavar="M", help="source tokens of an encoder-decoder; as many as --tokens if not given")
-    add("--images", metavar="I", help="images of each sequence, where the model has a tower; 0 if not given")
+    add("--images", metavar="I", help="images (or sounds) of each sequence, where the model has a tower; 0 if not given")
+    add("--image-tokens", metavar="T", help="tokens that one image makes, where images may have any size")
     add("--logits", metavar="WHICH", default="all", help="positions that get logits: all (the default) or last")
     add("--latent", metavar="HOW", default="expanded", help="latent attention: expanded (the default) or absorbed")
     add(
@@ -288,14 +289,14 @@ def _setting_options(parser: Parser) -> None:
 
 
 # the settings that are sizes, with the least that each may be
-SIZES = {"batch": 1, "tokens": 1, "past": 0, "context": 1, "source": 1, "images": 0}
+SIZES = {"batch": 1, "tokens": 1, "past": 0, "context": 1, "source": 1, "images": 0, "image_tokens": 1}
 
 
 def _setting(args: Namespace) -> dict[str, Any]:
     """The arguments of `count`: what was given, sizes as integers. Raises SettingError."""
     given = {name: getattr(args, name) for name in ("logits", "latent", "convention", "weights", "cache", "state")}
     sizes = {name: getattr(args, name) for name in SIZES}
-    return given | {name: parse_size(t, f"--{name}", SIZES[name]) for name, t in sizes.items() if t is not None}
+    return given | {name: parse_size(t, f"--{name.replace('_', '-')}", SIZES[name]) for name, t in sizes.items() if t is not None}
 
 
 def _letter(text: str, name: str) -> int | str:

@@ -171,6 +171,22 @@ class Segment:
 
 
 @dataclass(frozen=True)
+class Sight:
+    """What a model sees or hears: images, or stretches of sound, each passing its towers by itself.
+
+    `images` is how many there are where nothing is said. Where an image may have any size, `tokens` is how many one
+    makes where nothing is said, `says` of what size that is, and `patches` how many the tower sees for each of them.
+    `alone` is the positions of an image in a model without text, whose tokens these are.
+    """
+
+    images: int = 0
+    tokens: int | None = None
+    patches: int = 1
+    alone: int | None = None
+    says: str = ""
+
+
+@dataclass(frozen=True)
 class Model:
     """A model: its segments in order and what a report says of it."""
 
@@ -190,6 +206,7 @@ class Model:
     source_tokens: int | None = None  # a default other than as many as the target's
     source_positions: int | None = None  # the longest source that the encoder's position table reaches
     source_stride: int = 1  # tokens or frames of the source for each position of the encoder
+    sight: Sight | None = None  # where `images` is one of the settings
     ignored: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
 

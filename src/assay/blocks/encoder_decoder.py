@@ -9,7 +9,7 @@ from assay.blocks.encoders import Encoder
 from assay.blocks.ends import Embedding
 from assay.blocks.stacks import Decoder, Ending
 from assay.records import dataclass, replace
-from assay.spec import Op, Segment, ops
+from assay.spec import Op, Segment, Sight, ops
 
 
 @dataclass(frozen=True)
@@ -27,6 +27,7 @@ class EncoderDecoder:
     names: Mapping[str, str] | None = None
 
     settings: ClassVar[tuple[str, ...]] = ("past", "source")
+    sight: ClassVar[Sight | None] = None
 
     @property
     def width(self) -> int:
@@ -84,7 +85,7 @@ class SpareEmbedding(Embedding):
 
     def ops(self) -> list[Op]:
         """From token ids to `x[b n d]`."""
-        return [*super().ops(), *ops("embedding", "spare = view(Espare[V d]) -> [V d]")]
+        return [*super().ops(), *ops("embedding", "spare = idle(Espare[V d]) -> [V d]")]
 
 
 @dataclass(frozen=True)

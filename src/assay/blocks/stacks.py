@@ -14,7 +14,7 @@ from assay.blocks.ends import Embedding, Norm
 from assay.errors import SizeError
 from assay.records import dataclass, replace
 from assay.size import Size
-from assay.spec import Block, Op, Segment, Weight, ops
+from assay.spec import Block, Op, Segment, Sight, Weight, ops
 
 
 class Body(Protocol):
@@ -172,6 +172,7 @@ class Decoder:
     source_tokens: ClassVar[int | None] = None  # there is no source
     source_limit: ClassVar[int | None] = None
     source_stride: ClassVar[int] = 1
+    sight: ClassVar[Sight | None] = None  # nor anything to see
 
     @property
     def width(self) -> int:

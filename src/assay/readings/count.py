@@ -177,15 +177,17 @@ def count(
     cache: str | None = None,
     state: str = "fp32",
     source: object = None,
-    images: object = 0,
+    images: object = None,
+    image_tokens: object = None,
     latent: str = "expanded",
     **sizes: object,
 ) -> Count:
     """Count a model, or a block with `sizes` for axes that it leaves open.
 
     `batch`, `tokens` and `past` are each an int, a NumPy array or a SymPy symbol; `context` is past + tokens.
-    `source` is an encoder-decoder's source tokens, `images` how many images a sequence holds, `latent` how latent
-    attention runs: expanded or absorbed. Raises SettingError and SizeError.
+    `source` is an encoder-decoder's source tokens, `images` how many images (or stretches of
+    sound) a sequence holds, `image_tokens` how many tokens each makes where images of any size may be, `latent` how
+    latent attention runs: expanded or absorbed. Raises SettingError and SizeError.
     """
     whole = model if isinstance(model, Model) else as_model(model, sizes)
     if sizes and whole is model:
@@ -203,6 +205,7 @@ def count(
         state=state,
         source=source,
         images=images,
+        image_tokens=image_tokens,
         latent=latent,
     )
     return count_setting(whole, asked)

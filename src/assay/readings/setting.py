@@ -22,6 +22,8 @@ class Setting:
     source: Size | None = None
     stride: int = 1  # of the source, for each of its positions in the encoder
     images: Size = 0
+    image_tokens: Size | None = None  # that each makes, where images of any size may be
+    token_patches: int = 1  # of the tower, for each of them
     logits: str = "all"
     latent: str = "expanded"
     convention: str = "matmul"
@@ -50,6 +52,9 @@ class Setting:
             sizes["M"] = positions
         if not is_integer(self.images) or self.images:
             sizes["images"] = self.batch * only_at_zero(self.images, self.past)
+        if self.image_tokens is not None:
+            sizes["image_tokens"] = self.image_tokens
+            sizes["patches"] = self.image_tokens * self.token_patches
         return sizes
 
 
@@ -66,13 +71,17 @@ def setting(
     cache: str | None = None,
     state: str = "fp32",
     source: object = None,
-    images: object = 0,
+    images: object = None,
+    image_tokens: object = None,
     latent: str = "expanded",
 ) -> Setting:
     """The setting asked for, checked against the model. Raises SettingError and SizeError."""
     for name, value, known in (("logits", logits, ("all", "last")), ("latent", latent, ("expanded", "absorbed"))):
         if value not in known:
             raise SettingError(f"{name} is {value!r}; known: {', '.join(known)}")
+    seen = _images(model, images)
+    if model.sight is not None and model.sight.alone is not None:
+        tokens = model.sight.alone * seen  # whatever was asked for: there is no text
     n, p = _tokens_and_past(model, tokens, past, context)
     kept = dtype(weights or model.dtype or "bf16", "weights" if weights else f"{model.source or model.name}: dtype")
     return Setting(
@@ -81,7 +90,9 @@ def setting(
         p,
         _source(model, source, n),
         model.source_stride,
-        _images(model, images),
+        seen,
+        _image_tokens(model, image_tokens),
+        model.sight.patches if model.sight is not None else 1,
         logits,
         latent,
         convention_of(convention).name,
@@ -132,9 +143,21 @@ def _source(model: Model, source: object, tokens: Size) -> Size | None:
 
 
 def _images(model: Model, images: object) -> Size:
-    """Images of each sequence, none unless asked for."""
-    if "images" not in model.settings:
+    """Images of each sequence: none unless asked for or needed."""
+    sight = model.sight
+    if sight is None:
         if images is not None and not (is_integer(images) and images == 0):
             raise SettingError(f"images is {images}; {model.name} has no tower to see them")
         return 0
-    return lift(images if images is not None else 0, "images", least=0)
+    return lift(sight.images if images is None else images, "images", least=0 if sight.alone is None else 1)
+
+
+def _image_tokens(model: Model, tokens: object) -> Size | None:
+    """Tokens of the text model that an image makes, where it may have any size."""
+    usual = None if model.sight is None else model.sight.tokens
+    if usual is None:
+        if tokens is not None:
+            why = "no tower" if model.sight is None else "a tower whose images are all of one size"
+            raise SettingError(f"image tokens is {tokens}; {model.name} has {why}")
+        return None
+    return lift(usual if tokens is None else tokens, "image tokens")

@@ -83,6 +83,7 @@ def setting_object(asked: Setting) -> dict[str, Any]:
         "context": asked.context,
         "source": asked.source,
         "images": asked.images,
+        "image_tokens": asked.image_tokens,
         "logits": asked.logits,
         "latent": asked.latent,
         "convention": asked.convention,

@@ -29,6 +29,7 @@ from assay.spec import Model
 
 if TYPE_CHECKING:  # a report without it does not wait for it
     from assay.readings.generate import Generated
+    from assay.readings.setting import Setting
 
 FAR = 1.2  # where the dense count is so many times the visible one, the visible one stands on top
 
@@ -39,6 +40,7 @@ def notes(model: Model, counted: Count, chosen: str | None) -> tuple[str, ...]:
     asked = counted.setting
     if model.trained is not None and asked.context > model.trained:
         made.append(f"context {asked.context:,} is beyond the {model.trained:,} positions that the config claims")
+    made += _seen(model, asked)
     if asked.quantized and model.scheme is not None:
         unknown = f"the config quantizes weights in a format that is not known: {model.scheme.unknown}; no bytes are"
         known = f"{stored_as(model, counted)}; scales and tables are in, headers of files are not;"
@@ -48,6 +50,17 @@ def notes(model: Model, counted: Count, chosen: str | None) -> tuple[str, ...]:
     if model.ignored:
         made.append(f"config keys that change no figure: {', '.join(shorten(key, 40) for key in model.ignored)}")
     return tuple(made)
+
+
+def _seen(model: Model, asked: Setting) -> list[str]:
+    """What the figures take for granted of images."""
+    sight = model.sight
+    if sight is not None and sight.alone is not None:
+        return [f"tokens are the {sight.alone:,} positions of each image"]
+    if sight is None or asked.image_tokens is None or not asked.images:
+        return []
+    size = f", {sight.says}" if asked.image_tokens == sight.tokens else ""
+    return [f"modelled: an image makes {digits(asked.image_tokens)} tokens{size}; --image-tokens sets it"]
 
 
 def stored_as(model: Model, counted: Count) -> str:

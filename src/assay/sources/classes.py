@@ -176,7 +176,7 @@ def _listed(c: Config, made: Stack, chosen: Class, names: Names) -> tuple[Stack,
     if chosen.bare:
         together = _without(_prefix(names), together)
     end = chosen.end(c, made)
-    return end if isinstance(end, Decoder) else made.ending(end), together
+    return end if hasattr(end, "segments") else made.ending(end), together
 
 
 def _prefix(names: Names) -> str:

@@ -54,6 +54,7 @@ def read_config(
             source_tokens=made.source_tokens,
             source_positions=made.source_limit,
             source_stride=made.source_stride,
+            sight=made.sight,
             ignored=tuple(c.unread()),
             notes=tuple(notes),
         )

@@ -29,6 +29,7 @@ RENAMED = {
     "internlm": Renamed("llama", {"bias": "attention_bias"}, {"attention_bias": True}),
     "gpt-sw3": Renamed("gpt2"),
     "phi4": Renamed("phi3"),
+    "minimax_text_01": Renamed("minimax"),
     "stablelm_epoch": Renamed("stablelm", {"rope_pct": "partial_rotary_factor", "norm_eps": "layer_norm_eps"}),
     "mymodernbert": Renamed("modernbert"),
     "RefinedWeb": Renamed("falcon", _FALCON, {"new_decoder_architecture": True}),
@@ -60,9 +61,9 @@ _KINDS = {
         qwen4_exp_text reformer xlnet
     """,
     "a vision model": """
-        beit convnext convnextv2 cvt deit dinat dino dinov2 dinov2_with_registers dinov3_convnext dinov3_vit
+        beit convnext convnextv2 cvt dinat dino dinov2_with_registers dinov3_convnext dinov3_vit
         efficientnet hiera ijepa levit mobilevit mobilevitv2 poolformer pvt pvt_v2 regnet resnet sam sam2 segformer
-        swin swin2sr swinv2 timesformer timm_wrapper videomae vit vit_mae vit_msn vitdet vivit yolos
+        swin swin2sr swinv2 timesformer timm_wrapper videomae vit_mae vit_msn vitdet vivit yolos
     """,
     "a speech or audio model": """
         audio-spectrogram-transformer bark clap csm data2vec-audio encodec hubert mimi moonshine moshi musicgen

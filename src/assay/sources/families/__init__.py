@@ -78,6 +78,7 @@ MODULES = {
     "long_source": "led bigbird_pegasus pegasus_x",
     "t5gemma": "t5gemma",
     "paired": "encoder-decoder",
+    "prophetnet": "prophetnet",
     "translation": "fsmt nllb-moe",
     "switch": "switch_transformers",
     "t5": "t5 mt5 umt5 longt5",

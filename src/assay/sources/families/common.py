@@ -13,10 +13,11 @@ from assay.sources.config import DEPTH, Config
 
 if TYPE_CHECKING:
     from assay.blocks.encoder_decoder import EncoderDecoder
+    from assay.blocks.towers import Multimodal, Tower
 
 Names = Mapping[str, str]
-Stack: TypeAlias = "Decoder | EncoderDecoder"
-Made = TypeVar("Made", bound="Decoder | EncoderDecoder")
+Stack: TypeAlias = "Decoder | EncoderDecoder | Tower | Multimodal"
+Made = TypeVar("Made", bound="Decoder | EncoderDecoder | Tower | Multimodal")
 Kind = TypeVar("Kind", bound=Hashable)
 
 # what a class is for

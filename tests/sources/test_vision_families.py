@@ -1,0 +1,100 @@
+"""Vision transformers and models with towers against the public implementation, tensor by tensor."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import pytest
+from library import check_against_library, has_library
+
+from assay.errors import SettingError, SourceError
+from assay.readings.count import count
+from assay.sources.huggingface import read_config
+
+needs_library = pytest.mark.skipif(not has_library(), reason="torch and transformers are not installed")
+
+SMALL = {"hidden_size": 32, "num_hidden_layers": 3, "num_attention_heads": 4, "intermediate_size": 40}
+
+
+def vision_flops(config: dict[str, Any], auto: str = "AutoModel", **inputs: Any) -> int:
+    """2 per multiply-add, counted by PyTorch while the library's small model runs."""
+    torch = pytest.importorskip("torch")
+    transformers = pytest.importorskip("transformers")
+    from torch.utils.flop_counter import FlopCounterMode
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        made = transformers.AutoConfig.for_model(**config)
+        model = getattr(transformers, auto)._from_config(made, attn_implementation="eager") if auto != "AutoModel" else (
+            transformers.AutoModel.from_config(made, attn_implementation="eager")
+        )
+        with FlopCounterMode(display=False) as counter, torch.no_grad():
+            model.eval()(**inputs)
+    return int(counter.get_total_flops())
+
+
+VISION = {
+    "vit": ({"model_type": "vit"}, "AutoModel"),
+    "vit, small": ({"model_type": "vit", **SMALL, "qkv_bias": False, "pooler_output_size": 12}, "AutoModel"),
+    "vit, sides": ({"model_type": "vit", **SMALL, "image_size": [32, 48], "patch_size": [8, 16]}, "AutoModel"),
+    "vit, labels": (
+        {"model_type": "vit", **SMALL, "architectures": ["ViTForImageClassification"], "num_labels": 7},
+        "AutoModelForImageClassification",
+    ),
+    "deit": ({"model_type": "deit"}, "AutoModel"),
+    "deit, small": ({"model_type": "deit", **SMALL, "num_channels": 1, "image_size": 30, "patch_size": 4}, "AutoModel"),
+    "dinov2": ({"model_type": "dinov2"}, "AutoModel"),
+    "dinov2, gated": (
+        {"model_type": "dinov2", "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2}
+        | {"use_swiglu_ffn": True, "use_mask_token": False, "mlp_ratio": 3},
+        "AutoModel",
+    ),
+    "dinov2, labels": (
+        {"model_type": "dinov2", "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2}
+        | {"architectures": ["Dinov2ForImageClassification"], "num_labels": 5},
+        "AutoModelForImageClassification",
+    ),
+}
+
+
+@needs_library
+@pytest.mark.parametrize("case", VISION)
+def test_vision_transformers(case: str) -> None:
+    check_against_library(VISION[case][0], auto=VISION[case][1])
+
+
+@needs_library
+@pytest.mark.parametrize("case", [case for case in VISION if "," in case])
+def test_flops_of_an_image(case: str) -> None:
+    import torch
+
+    config, auto = VISION[case]
+    height, width = config.get("image_size", 224), config.get("image_size", 224)
+    if isinstance(height, list):
+        height, width = height
+    pixels = torch.zeros((1, config.get("num_channels", 3), height, width))
+    architecture = config.get("architectures", [auto])[0]
+    theirs = vision_flops(config, architecture, pixel_values=pixels)
+    assert count(read_config(config, "config", "model")).flops.total == theirs
+
+
+def test_an_image_is_the_setting_of_a_vision_model() -> None:
+    """197 positions an image: 14 x 14 patches and a token; tokens asked for say nothing."""
+    model = read_config({"model_type": "vit"}, "config", "model")
+    one, four = count(model), count(model, images=4, tokens=5)
+    assert (one.setting.tokens, one.setting.images) == (197, 1)
+    assert (four.setting.tokens, four.flops.total) == (4 * 197, 4 * one.flops.total)
+    assert count(model, batch=4).flops.total == four.flops.total
+    assert one.cache.bytes == 0
+    with pytest.raises(SettingError, match="image tokens is 3; model has a tower whose images are all of one size"):
+        count(model, image_tokens=3)
+    with pytest.raises(SettingError, match="past is 1; model keeps nothing between passes"):
+        count(model, past=1)
+
+
+def test_sides_of_images_are_checked() -> None:
+    with pytest.raises(SourceError, match="config: patch_size is 300; it must be no larger than image_size"):
+        read_config({"model_type": "vit", "patch_size": 300}, "config", "model")
+    with pytest.raises(SourceError, match="config: image_size has 3 items; it must be a list of 2 items"):
+        read_config({"model_type": "vit", "image_size": [3, 224, 224]}, "config", "model")
