@@ -83,6 +83,22 @@ def t5gemma(source: int = 32, **keys: Any) -> dict[str, Any]:
     } | keys
 
 
+def prophetnet(**keys: Any) -> dict[str, Any]:
+    """A small ProphetNet."""
+    return {
+        "model_type": "prophetnet",
+        "vocab_size": 97,
+        "hidden_size": 32,
+        "encoder_ffn_dim": 40,
+        "decoder_ffn_dim": 56,
+        "num_encoder_layers": 2,
+        "num_decoder_layers": 3,
+        "num_encoder_attention_heads": 4,
+        "num_decoder_attention_heads": 2,
+        "max_position_embeddings": 24,
+    } | keys
+
+
 def paired(encoder: str, decoder: str, **keys: Any) -> dict[str, Any]:
     """Two of BERT's kin."""
     sizes = {"vocab_size": 97, "hidden_size": 32, "num_attention_heads": 4, "max_position_embeddings": 24}
@@ -130,6 +146,9 @@ SMALL = [
     ),
     t5gemma(),
     t5gemma(source=48, tie_word_embeddings=False),
+    prophetnet(),
+    prophetnet(ngram=1, num_buckets=5, activation_function="relu"),
+    prophetnet(ngram=3, tie_word_embeddings=False),
     paired("bert", "bert"),
     paired("roberta", "roberta", num_hidden_layers=1),
     paired("bert", "roberta", tie_word_embeddings=False),
@@ -175,7 +194,7 @@ def test_small_models_hold_the_librarys_tensors(config: dict[str, Any]) -> None:
 
 DEFAULTS = """
     bart mbart plbart mvp pegasus marian blenderbot blenderbot-small m2m_100 led bigbird_pegasus pegasus_x fsmt
-    t5 mt5 umt5 longt5 switch_transformers t5gemma
+    t5 mt5 umt5 longt5 switch_transformers t5gemma prophetnet
 """.split()
 
 
@@ -302,7 +321,16 @@ def test_a_decode_step_reads_the_source_and_makes_nothing_of_it() -> None:
 
 @pytest.mark.parametrize(
     "config",
-    [bart(), t5(), t5("umt5"), whisper(), long("led", attention_window=4), t5gemma(), bart("nllb-moe", num_experts=4)],
+    [
+        bart(),
+        t5(),
+        t5("umt5"),
+        whisper(),
+        long("led", attention_window=4),
+        t5gemma(),
+        bart("nllb-moe", num_experts=4),
+        prophetnet(),
+    ],
     ids=named,
 )
 @pytest.mark.parametrize("convention", ["matmul", "causal", "scalar", "stable-softmax"])

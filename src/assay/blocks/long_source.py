@@ -20,8 +20,8 @@ class MarkedGlobal(Attention):
         """Queries, keys and values; and what tokens marked as global would take in their place."""
         made = super().project(x)
         for name, axes in (("q", "g r k"), ("k", "g k"), ("v", "g v")):
-            made += ops("attention", f"far = view(Wfar{name}[d {axes}]) -> [d {axes}]")
-            made += ops("attention", f"far = view(Bfar{name}[{axes}]) -> [{axes}]")
+            made += ops("attention", f"far = idle(Wfar{name}[d {axes}]) -> [d {axes}]")
+            made += ops("attention", f"far = idle(Bfar{name}[{axes}]) -> [{axes}]")
         return made
 
 
@@ -107,7 +107,7 @@ class GlobalTokens(Embedding):
     def ops(self) -> list[Op]:
         """From token ids to `x[b n d]`, and `far[b z d]`."""
         made = [*super().ops(), *ops("embedding", "far = gather(each[b z], Efar[z d]) -> [b z d]")]
-        return made + (ops("embedding", "spare = view(Espare[V d]) -> [V d]") if self.spare else [])
+        return made + (ops("embedding", "spare = idle(Espare[V d]) -> [V d]") if self.spare else [])
 
 
 @dataclass(frozen=True)

@@ -60,7 +60,7 @@ def _bind_keys(op: Op, extent: Extent) -> None:
         pairs = random_pairs(tokens, extent.value(block), extent.value(random))
     elif block is not None:
         pairs = block_pairs(tokens, extent.value(block), extent.value(op.attr("offset", 0)))
-    extent.keys[keys] = Keys(queries, pairs, tokens * tokens)
+    extent.keys[keys] = Keys(queries, pairs, tokens)  # a token alone in its pass has its own key at hand
 
 
 def _bind_joined(op: Op, extent: Extent) -> None:
@@ -161,10 +161,10 @@ register(
     ),
     Kind("rename", "an axis by another name", _check_rename, reads=nothing, writes=nothing, storage="view"),
     Kind("slice", "a part along one axis", _check_rename, reads=nothing, writes=nothing, storage="view"),
-    Kind("reshape", "the same elements under other axes", _check_reshape, reads=nothing, writes=nothing, storage="view"),
     Kind(
-        "idle", "stored, and not used in this pass", _check_idle, weighs=nothing, writes=nothing, storage="view"
+        "reshape", "the same elements under other axes", _check_reshape, reads=nothing, writes=nothing, storage="view"
     ),
+    Kind("idle", "stored, and not used in this pass", _check_idle, weighs=nothing, writes=nothing, storage="view"),
     Kind("unfold", "each position with its neighbours", _check_unfold, reads=nothing, writes=nothing, storage="view"),
     Kind(
         "distances",
