@@ -632,3 +632,99 @@ def test_a_pattern_and_a_list_are_one_model() -> None:
     flat = {"linear_head_dim": 6, "linear_num_heads": 3, "linear_conv_kernel_dim": 3, "layer_types": MIXED}
     one, other = ({**kimi_like, **more} for more in ({"linear_attn_config": table}, flat))
     assert read_config(one, "c", "m").segments == read_config(other, "c", "m").segments
+
+
+# -- published checkpoints -------------------------------------------------------------------------------------------
+
+LETTERS = "M-M-M-MM-M-M-M*-M-M-M*-M-M-M-M*-M-M-M-M*-M-MM-M-M-M-M-M-"
+# what the published files of these models hold besides defaults, keys of their first implementations among them
+CHECKPOINTS: tuple[tuple[str, dict[str, Any], int], ...] = (
+    (
+        "falcon_mamba",
+        {
+            "hidden_size": 4096,
+            "expand": 16,
+            "intermediate_size": 8192,
+            "num_hidden_layers": 64,
+            "time_step_rank": 256,
+            "vocab_size": 65024,
+            "tie_word_embeddings": False,
+        },
+        7_272_665_088,
+    ),
+    (
+        "nemotron_h",
+        {
+            "hidden_size": 4480,
+            "hybrid_override_pattern": LETTERS,
+            "num_hidden_layers": 56,
+            "intermediate_size": 15680,
+            "mamba_head_dim": 80,
+            "num_attention_heads": 40,
+            "rms_norm_eps": 1e-5,
+        },
+        8_888_227_328,
+    ),
+    (
+        "lfm2",
+        {
+            "hidden_size": 2048,
+            "num_hidden_layers": 16,
+            "block_dim": 2048,
+            "block_ff_dim": 12288,
+            "block_use_swiglu": True,
+            "conv_dim": 2048,
+            "full_attn_idxs": [2, 5, 8, 10, 12, 14],
+            "num_heads": 32,
+            "use_pos_enc": True,
+        },
+        1_170_340_608,
+    ),
+    (
+        "falcon_h1",
+        {
+            "hidden_size": 1024,
+            "intermediate_size": 2048,
+            "num_hidden_layers": 36,
+            "num_attention_heads": 8,
+            "num_key_value_heads": 2,
+            "head_dim": 64,
+            "mamba_d_head": 64,
+            "mamba_d_ssm": 1536,
+            "mamba_d_state": 128,
+            "mamba_n_heads": 24,
+            "mamba_norm_before_gate": False,
+            "mamba_use_mlp": True,
+            "vocab_size": 32784,
+        },
+        521_411_104,
+    ),
+)
+
+
+@pytest.mark.parametrize(("model_type", "keys", "total"), CHECKPOINTS, ids=[row[0] for row in CHECKPOINTS])
+def test_published_checkpoints(model_type: str, keys: dict[str, Any], total: int) -> None:
+    """Parameters as the repositories' own tensor headers sum to."""
+    assert count(read_config({"model_type": model_type, **keys}, "config", "model")).parameters.total == total
+
+
+def test_the_first_words_of_minimax() -> None:
+    """MiniMax-Text-01 under its own type: 456 B parameters, 45.9 B of them active without the embeddings."""
+    keys = {
+        "model_type": "minimax_text_01",
+        "attn_type_list": [int((i + 1) % 8 == 0) for i in range(80)],
+        "head_dim": 128,
+        "hidden_size": 6144,
+        "intermediate_size": 9216,
+        "layernorm_mlp_alpha": 3.55,
+        "num_attention_heads": 64,
+        "num_hidden_layers": 80,
+        "num_local_experts": 32,
+        "postnorm": True,
+        "rotary_dim": 64,
+        "shared_intermediate_size": 0,
+        "vocab_size": 200064,
+    }
+    weights = count(read_config(keys, "config", "model")).parameters
+    assert round(weights.total / 1e9) == 456
+    assert round((weights.active - weights.embedding - weights.head) / 1e8) == 459

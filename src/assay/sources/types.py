@@ -38,12 +38,8 @@ RENAMED = {
 
 _KINDS = {
     "an encoder": """
-        albert bert bert-generation big_bird camembert canine convbert data2vec-text deberta deberta-v2
-        distilbert dpr electra ernie ernie_m esm esmc eurobert flaubert fnet funnel gte ibert jina_embeddings_v3
-        layoutlm layoutlmv2 layoutlmv3 lilt longformer luke markuplm mega megatron-bert mobilebert modernbert mpnet mra
-        mymodernbert neobert neomme new nezha nomic_bert nystromformer perceiver qdqbert rembert retribert roberta
-        roberta-prelayernorm roc_bert roformer splinter squeezebert tapas ultrabert xlm xlm-roberta xlm-roberta-xl
-        xmod yoso
+        canine ernie_m flaubert funnel ibert lilt markuplm mega neobert neomme nezha perceiver qdqbert
+        reformer retribert roc_bert splinter xlm
     """,
     "an encoder-decoder": """
         bart bigbird_pegasus blenderbot blenderbot-small encoder-decoder fsmt led longt5 m2m_100 marian mbart mt5 mvp

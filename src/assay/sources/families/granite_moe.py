@@ -27,7 +27,6 @@ GRANITE = {
 def granite_experts(c: Config, shared: bool) -> Moe:
     """Scores of the chosen experts alone; a shared MLP where the family knows one."""
     c.inert("mlp_bias", False)
-    c.inert("position_embedding_type", "rope")
     c.inert("normalization_function", "rmsnorm")
     experts, k = experts_of(c, 8, 2)
     width = c.size("intermediate_size", 11008)
@@ -63,6 +62,7 @@ def granitemoeshared(c: Config) -> Decoder:
 
 def granite(c: Config, shared: bool) -> Decoder:
     """Layers that are all alike."""
+    c.inert("position_embedding_type", "rope")
     d = c.size("hidden_size", 4096)
     h = heads(c, d, 32)
     norm = rms(c)
@@ -81,6 +81,7 @@ def granite(c: Config, shared: bool) -> Decoder:
 @family("granitemoe_swa", cls="GraniteMoeSWAForCausalLM", names=GRANITE)
 def granitemoe_swa(c: Config) -> Decoder:
     """The same with windows, sinks, and a rotary base for each layer, 0 for none."""
+    c.inert("position_embedding_type", "rope")
     d = c.size("hidden_size", 4096)
     h = heads(c, d, 32)
     n = depth(c, 32)

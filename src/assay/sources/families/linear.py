@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
-from assay.blocks import Attention, Body, Branch, Decoder, Embedding, Head, Layer, Mlp, Moe, Norm, Router, Step
+from assay.blocks import Attention, Body, Branch, Decoder, Embedding, Head, Layer, Mlp, Moe, Norm, Rope, Router, Step
 from assay.blocks.linear import GatedLru, Lightning, MatrixLstm, Rwkv, RwkvMlp
 from assay.sources.config import Config
 from assay.sources.families.common import (
@@ -48,19 +48,48 @@ MINIMAX = {
 }
 
 
-@family("minimax", cls="MiniMaxForCausalLM", names=MINIMAX)
+def first_words(c: Config) -> None:
+    """Keys of the first checkpoint: factors under other names, a number for each layer's attention."""
+    for part, named in (("full_attention", "full_attn"), ("linear_attention", "linear_attn"), ("mlp", "mlp")):
+        c.rename(**{f"layernorm_{part}_{factor}": f"{named}_{factor}_factor" for factor in ("alpha", "beta")})
+    c.inert("postnorm", True)
+    c.inert("shared_intermediate_size", 0)
+    listed = c.sequence("attn_type_list", lambda v: type(v) is int and v in (0, 1), "0 (linear) or 1 (softmax)")
+    if listed is not None and not c.has("layer_types"):
+        c.data = {**c.data, "layer_types": [ATTENTION if kind else SCAN for kind in listed]}
+        c.written["layer_types"] = "attn_type_list"
+
+
+def turned(c: Config, width: int) -> Rope:
+    """Rotary positions, on `rotary_dim` elements of a head where that is given."""
+    if not c.has("rotary_dim"):
+        return rope(c, width)
+    part = c.size("rotary_dim")
+    if part > width:
+        c.fail("rotary_dim", f"at most the width of a head, {int(width)}")
+    return replace(rope(c, width), width=None if part == width else part)
+
+
+@family(
+    "minimax",
+    cls="MiniMaxForCausalLM",
+    names=MINIMAX,
+    harmless=("shared_moe_mode",),
+    also=("MiniMaxText01ForCausalLM",),
+)
 def minimax(c: Config) -> Decoder:
     """MiniMax 2025, arXiv:2501.08313: lightning attention and softmax attention, experts in every layer.
 
     A sub-layer is added to what its norm gives, each of both with a factor.
     """
+    first_words(c)
     c.absent(hidden_size=4096, vocab_size=32000, max_position_embeddings=131072, intermediate_size=14336)
     width, layers, norm = c.size("hidden_size"), depth(c, 32), rms(c, 1e-5)
     h = heads(c, width, 32, 8)
     experts, k = experts_of(c, 8, 2)
     moe = Moe(experts, k, c.size("intermediate_size"), Router(normalize=True), activation=activation(c))
     bodies: dict[str, Body] = {
-        ATTENTION: Attention(h.query, h.kv, h.width, positions=rope(c, h.width), window=c.maybe("sliding_window")),
+        ATTENTION: Attention(h.query, h.kv, h.width, positions=turned(c, h.width), window=c.maybe("sliding_window")),
         SCAN: Lightning(h.query, h.width, c.size("block_size", 256), activation=activation(c)),
     }
     kinds = layer_kinds(c, layers, lambda i: ATTENTION if (i + 1) % 2 else SCAN)
@@ -114,6 +143,7 @@ GRIFFIN = {
 )
 def recurrent_gemma(c: Config) -> Decoder:
     """Botev et al. 2024, arXiv:2404.07839 (Griffin, De et al. 2024): two recurrent layers to one of a window."""
+    c.inert("embeddings_scale_by_sqrt_dim", True)
     c.rename(_block_types="block_types", sliding_window="attention_window_size")
     width, layers = c.size("hidden_size", 2560), depth(c, 26)
     norm = replace(rms(c), unit_offset=True)
@@ -253,6 +283,7 @@ XLSTM = {
 _XLSTM_HARMLESS = """
     chunkwise_kernel sequence_kernel step_kernel mode chunk_size return_last_states autocast_kernel_dtype eps
     inference_state_dtype max_inference_chunksize norm_reduction_force_float32 add_out_norm
+    add_embedding_dropout add_forward_backend_padding igate_bias_init_range mlstm_round_up_to_multiple_of lm_head_dtype
 """.split()
 
 
@@ -262,6 +293,9 @@ def xlstm(c: Config) -> Decoder:
     c.rename(embedding_dim="hidden_size", num_blocks="num_hidden_layers")
     c.absent(num_heads=8)
     width, count = c.size("hidden_size", 4096), c.size("num_heads")
+    c.inert("add_qk_norm", False)
+    c.inert("add_post_norm", False)
+    c.inert("add_post_blocks_norm", True)
     bias, eps = c.flag("use_bias", False), c.positive("norm_eps", 1e-6)
     affine = "gain+bias" if bias else "gain"
     norm = Norm("rmsnorm", affine, eps)  # type: ignore[arg-type]

@@ -41,6 +41,7 @@ from assay.sources.families.mamba import HARMLESS, MAMBA, MAMBA2, mamba2_mixer, 
 from assay.sources.families.mixtral import experts_of
 
 ATTENTION, SCAN = "full_attention", "linear_attention"
+_LOGITS = ("num_logits_to_keep", "calc_logits_for_entire_prompt")  # a setting of ours
 OLD_KINDS = {"attention": ATTENTION, "mamba": SCAN}  # older words for the same layers
 
 IN_MAMBA = LAYER + "mamba."
@@ -116,13 +117,15 @@ def periodic(c: Config, period: str, offset: str, *defaults: int) -> Callable[[i
     return lambda i: i % every == first
 
 
-@family("jamba", cls="JambaForCausalLM", names=JAMBA, harmless=HARMLESS)
+@family("jamba", cls="JambaForCausalLM", names=JAMBA, harmless=(*HARMLESS, *_LOGITS))
 def jamba(c: Config) -> Decoder:
     """Lieber et al. 2024, arXiv:2403.19887: no positions, experts in every other layer."""
     c.absent(hidden_size=4096, vocab_size=65536, intermediate_size=14336, max_position_embeddings=262144)
     width, layers = c.size("hidden_size"), depth(c, 32)
     norm, h = rms(c), heads(c, width, 32, 8)
-    c.inert("head_dim", h.width)
+    c.inert("head_dim", int(h.width))
+    c.inert("mamba_inner_layernorms", True)
+    c.inert("sliding_window")
     experts, k = experts_of(c, 16, 2, "num_experts")
     scan = Mamba(
         c.size("mamba_expand", 2) * width,
@@ -152,7 +155,7 @@ def jamba(c: Config) -> Decoder:
     "bamba",
     cls="BambaForCausalLM",
     names={**HYBRID, **under(IN_MAMBA, MAMBA2)},
-    harmless=(*HARMLESS, "num_logits_to_keep", "z_loss_coefficient"),
+    harmless=(*HARMLESS, *_LOGITS, "z_loss_coefficient", "attn_rotary_emb"),
 )
 def bamba(c: Config) -> Decoder:
     """Bamba (IBM, Princeton, CMU, UIUC 2024): Mamba-2 layers and a few of attention, all with a gated MLP."""
@@ -234,12 +237,13 @@ def multipliers(c: Config, key: str, n: int) -> tuple[float, ...]:
     "falcon_h1",
     cls="FalconH1ForCausalLM",
     names={**HYBRID, **under(IN_MAMBA, MAMBA2)},
-    harmless=(*HARMLESS, "num_logits_to_keep", "mamba_use_mlp"),
+    harmless=(*HARMLESS, *_LOGITS, "mamba_use_mlp", "mlp_expansion_factor"),
 )
 def falcon_h1(c: Config) -> Decoder:
     """Zuo et al. 2025, arXiv:2507.22448: attention and Mamba-2 side by side in every layer, multipliers everywhere."""
     c.absent(hidden_size=4096, vocab_size=128000, intermediate_size=14336, max_position_embeddings=8192)
     c.absent(mamba_d_ssm=1024)
+    c.inert("attn_layer_indices")
     width, norm = c.size("hidden_size"), rms(c, 1e-5)
     h = heads(c, width, 32, 8)
     mlp = ScaledMlp(
