@@ -42,9 +42,9 @@ class GroupedAttention(Attention):
             found |= group_sizes(tag, groups, self.channels, self.channels)
         return found
 
-    def projected(self, name: str, source: str, tokens: str, axes: str) -> list[Op]:
+    def projected(self, name: str, source: str, tokens: str, axes: str, width: str = "d") -> list[Op]:
         """One of q, k, v."""
-        return grouped("attention", name, source.partition("[")[0], ("d", axes), name, f"W{name}", f"B{name}")
+        return grouped("attention", name, source.partition("[")[0], (width, axes), name, f"W{name}", f"B{name}")
 
     def emit(self, x: str, y: str) -> list[Op]:
         """The output projection."""
@@ -153,7 +153,7 @@ class Trigrams(Tables):
 
     def ops(self) -> list[Op]:
         """From token ids to `x[b n d]`."""
-        rest = [op for op in Tables(self.vocab, self.width, norm=self.norm, tables=self.tables).ops()][1:]
+        rest = Tables(self.vocab, self.width, norm=self.norm, tables=self.tables).ops()[1:]
         return [
             *ops(
                 "embedding",

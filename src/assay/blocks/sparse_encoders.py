@@ -1,4 +1,4 @@
-"""Encoders whose tokens see each other in windows or beside entities, and what else they store: Longformer, LUKE, X-MOD."""
+"""Encoders that store more than plain tokens use: Longformer, LUKE, X-MOD; a narrow head."""
 
 from __future__ import annotations
 
@@ -75,14 +75,17 @@ class EntityHead(MaskedHead):
         return super().ops() + idle("head", *held, *table)
 
 
+_ATTENTION, _MLP = Attention(1, 1, 1), Mlp(1)
+
+
 @dataclass(frozen=True)
 class Adapted(Layer):
     """A layer with an adapter for each language behind its feed-forward layer, one a sequence (X-MOD, Pfeiffer et al.
     2022). `own_norm` and `reuse` say what norms the adapter's input, `late` that its residual is taken before that.
     """
 
-    mixer: Attention = Attention(1, 1, 1)
-    mlp: Mlp = Mlp(1)
+    mixer: Attention = _ATTENTION
+    mlp: Mlp = _MLP
     norm: Norm = Norm()
     languages: int = 1
     inner: int = 1

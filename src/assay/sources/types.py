@@ -28,6 +28,7 @@ RENAMED = {
     "xverse": Renamed("llama"),
     "internlm": Renamed("llama", {"bias": "attention_bias"}, {"attention_bias": True}),
     "gpt-sw3": Renamed("gpt2"),
+    "xlm-prophetnet": Renamed("prophetnet"),
     "phi4": Renamed("phi3"),
     "minimax_text_01": Renamed("minimax"),
     "stablelm_epoch": Renamed("stablelm", {"rope_pct": "partial_rotary_factor", "norm_eps": "layer_norm_eps"}),
@@ -42,9 +43,7 @@ _KINDS = {
         reformer retribert roc_bert splinter xlm
     """,
     "an encoder-decoder": """
-        bart bigbird_pegasus blenderbot blenderbot-small encoder-decoder fsmt led longt5 m2m_100 marian mbart mt5 mvp
-        nllb-moe pegasus pegasus_x plbart pop2piano prophetnet seamless_m4t seamless_m4t_v2 speech_to_text speecht5
-        switch_transformers t5 t5gemma t5gemma2 udop umt5 whisper xlm-prophetnet
+        pop2piano seamless_m4t seamless_m4t_v2 speech_to_text speecht5 t5gemma2 udop
     """,
     "a model with sparse latent attention": """
         axk2 deepseek_ref deepseek_v32 deepseek_v4 glm_moe_dsa longcat_flash
@@ -68,14 +67,14 @@ _KINDS = {
     """,
     "a text model with towers of other modalities": """
         align altclip apertus1p5 aria audioflamingo3 aya_vision blip blip-2 blip_text_model bridgetower chameleon
-        chinese_clip clip clip_text_model clip_vision_model cohere2_vision cohere_compass colpali deepseek_vl
+        chinese_clip clip_text_model clip_vision_model cohere2_vision cohere_compass colpali deepseek_vl
         deepseek_vl_v2 dots3_note emu3 ernie4_5_vl_moe evolla florence2 fuyu gemma3 gemma3n gemma4 gemma4_unified git
         glm4v glm4v_moe glmasr got_ocr2 granite_speech granite_speech_plus idefics idefics2 idefics3 instructblip
         internvl internvl_chat janus kimi_k25 kimi_k3 kimi_vl kosmos-2 lfm2_vl llama4 llava llava_llama llava_mistral
         llava_next llava_next_video llava_onevision llava_qwen2 locateanything maira2 minicpmo minicpmv mistral3 mllama
         modernvbert molmo molmo2 moss_transcribe_diarize musicflamingo nemo_speechlm NVLM_D omniasr ovis2 paligemma
         perception_lm phi3_v phi4_multimodal pixtral qwen2_5_omni qwen2_5_vl qwen2_audio qwen2_vl qwen3_5 qwen3_5_moe
-        qwen3_asr qwen3_omni_moe qwen3_vl qwen3_vl_moe qwen4_exp siglip siglip2 smolvlm speech-encoder-decoder
+        qwen3_asr qwen3_omni_moe qwen3_vl qwen3_vl_moe qwen4_exp siglip2 smolvlm speech-encoder-decoder
         trocr ultravbert ultravox vibevoice_asr video_llava vilt vipllava vision-encoder-decoder
         vision-text-dual-encoder visual_bert voxtral voxtral_realtime xclip
     """,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from assay.blocks import Decoder, Layer, Norm
@@ -136,8 +136,8 @@ def convbert(c: Config) -> Encoder:
     second = Step((Branch(two_matrices(c) if mlp is None else mlp),), after=norm)
     layer = Layer((Step((Branch(attention),), after=norm), second))
     narrow = c.size("embedding_size", 768)
-    rows = {"position": made.limit or 0, "type": c.size("type_vocab_size")}
-    made = with_tables(made, None if narrow == d else narrow, **rows)
+    types = c.size("type_vocab_size")
+    made = with_tables(made, None if narrow == d else narrow, position=made.limit or 0, type=types)
     return replace(made, layers=(layer,) * made.depth, names=names)
 
 
@@ -151,13 +151,12 @@ def convbert(c: Config) -> Encoder:
 )
 def fnet(c: Config) -> Encoder:
     """Lee-Thorp et al. 2021: a Fourier transform in attention's place; words always pass a matrix."""
-    own = {"vocab_size": 32000, "hidden_act": "gelu_new", "type_vocab_size": 4}
-    made = bert_like(c, **own)
+    made = bert_like(c, vocab_size=32000, hidden_act="gelu_new", type_vocab_size=4)
     c.inert("use_tpu_fourier_optimizations", False)
     norm = norm_of(c)
     layer = Layer((Step((Branch(Fourier()),), after=norm), Step((Branch(two_matrices(c)),), after=norm)))
-    rows = {"position": made.limit or 0, "type": c.size("type_vocab_size")}
-    return replace(with_tables(made, made.width, **rows), layers=(layer,) * made.depth)
+    made = with_tables(made, made.width, position=made.limit or 0, type=c.size("type_vocab_size"))
+    return replace(made, layers=(layer,) * made.depth)
 
 
 def _mobile_layer(stacked: int) -> dict[str, str]:
@@ -201,7 +200,7 @@ def _mobile_masked(c: Config, made: Decoder) -> SplitHead:
 _MOBILE_HEAD: Mapping[str, str] = head("cls.predictions.") | {"Wrest": "cls.predictions.dense.weight[rest V]"}
 
 
-def _mobile_pooler(count: int | None, labelled: bool) -> object:
+def _mobile_pooler(count: int | None, labelled: bool) -> Callable[[Config, Decoder], Pooler | None]:
     def end(c: Config, made: Decoder) -> Pooler | None:
         dense = c.flag("classifier_activation", True)
         found = (labels(c) if count is None else count) if labelled else None
@@ -274,5 +273,3 @@ def mobilebert(c: Config) -> Encoder:
         neighbours=3 if c.flag("trigram_input", True) else 1,
     )
     return replace(made, embedding=embedding, layers=(layer,) * depth(c), names=_mobile_names(stacked))
-
-

@@ -89,10 +89,16 @@ def encoder(
     classes: Sequence[Class],
     harmless: Sequence[str] = (),
     also: Sequence[str] = (),
-) -> Callable[[Callable[[Config], Decoder]], Callable[[Config], Decoder]]:
+) -> Callable[[Callable[[Config], Encoder]], Callable[[Config], Encoder]]:
     """Register a reader of encoders, the first of whose classes is read where the config names none."""
     keys = (*HARMLESS, *harmless)
-    return family(*model_types, cls=stem + classes[0].suffix, names=names, harmless=keys, also=also, classes=classes)
+
+    def add(read: Callable[[Config], Encoder]) -> Callable[[Config], Encoder]:
+        cls = stem + classes[0].suffix
+        family(*model_types, cls=cls, names=names, harmless=keys, also=also, classes=classes)(read)
+        return read
+
+    return add
 
 
 def dense_attention(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+
 from assay.blocks import Attention, Decoder, Layer, Mlp
 from assay.blocks.encoders import Encoder, Pooler, Tables, Together
 from assay.blocks.long_source import BlockSparse
@@ -59,7 +60,8 @@ def _reserved(**paths: str) -> dict[str, str]:
     """Where projections are stored that plain tokens do not use."""
     found = {}
     for name, path in paths.items():
-        found |= {f"W{name}": f"attention.self.{path}.weight[(g r k) d]", f"W{name}_bias": f"attention.self.{path}.bias"}
+        found[f"W{name}"] = f"attention.self.{path}.weight[(g r k) d]"
+        found[f"W{name}_bias"] = f"attention.self.{path}.bias"
     return found
 
 
@@ -99,7 +101,8 @@ def longformer(c: Config) -> Encoder:
 
 def _act_labels(c: Config, made: Decoder) -> Together:
     """The pooler, which is always there, and a classifier with the layers' activation."""
-    return Together((Pooler(made.width, name="first"), Pooler(made.width, labels(c), activation=activation(c, default="gelu_new"))))
+    act = activation(c, default="gelu_new")
+    return Together((Pooler(made.width, name="first"), Pooler(made.width, labels(c), activation=act)))
 
 
 _FIRST = {"Wfirst": "bert.pooler.weight"}
@@ -110,11 +113,7 @@ _FIRST = {"Wfirst": "bert.pooler.weight"}
     stem="BigBird",
     names=stored("bert."),
     classes=(
-        *(
-            one
-            for one in always_pooled("bert.", BERT_HEAD, "pooler")
-            if one.role in (MASKED, BASE, TOKEN)
-        ),
+        *(one for one in always_pooled("bert.", BERT_HEAD, "pooler") if one.role in (MASKED, BASE, TOKEN)),
         Class(
             SEQUENCE,
             "ForSequenceClassification",
