@@ -30,14 +30,14 @@ class SharedAttention(Attention):
     own: str = "shared0."
     adapters: str = ""  # the use, where queries, keys and values have low-rank additions
 
-    def projected(self, name: str, source: str, tokens: str, axes: str) -> list[Op]:
-        """One of q, k, v, and the addition of this use."""
-        both, out = source.replace("[b n d]", "[b n D]"), f"[{tokens} {axes}]"
-        made = ops("attention", f"{name} = linear({both}, {self.own}W{name}[D {axes}]) -> {out}")
+    def projected(self, name: str, source: str, tokens: str, axes: str, width: str = "D") -> list[Op]:
+        """One of q, k, v from both streams, and the addition of this use."""
+        both, out = source.replace("[b n d]", f"[b n {width}]"), f"[{tokens} {axes}]"
+        made = ops("attention", f"{name} = linear({both}, {self.own}W{name}[{width} {axes}]) -> {out}")
         if self.adapters:
             made += ops(
                 "attention",
-                f"l = linear({both}, {self.adapters}L{name}[D A]) -> [b n A]",
+                f"l = linear({both}, {self.adapters}L{name}[{width} A]) -> [b n A]",
                 f"l{name} = linear(l[b n A], {self.adapters}M{name}[A {axes}]) -> {out}",
                 f"{name} = add({name}{out}, l{name}{out}) -> {out}",
             )
