@@ -219,7 +219,8 @@ class BlockSparseAttention(Attention):
 
     def choose(self, x: str) -> list[Op]:
         """The largest score of each block, and the blocks with the largest."""
-        assert self.qk_norm is not None and isinstance(self.positions, Rope)
+        assert self.qk_norm is not None
+        assert isinstance(self.positions, Rope)
         made = ops("attention", f"iq = linear({x}[b n d], Wiq[d I J]) -> [b n I J]")
         made += self.qk_norm.ops("iq", "iq", "iq", "b n I J", "J") + self.positions.ops("iq", "b n I J")
         made += ops("attention", f"ik = linear({x}[b n d], Wik[d J]) -> [b n J]")

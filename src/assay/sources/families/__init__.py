@@ -22,6 +22,7 @@ MODULES = {
         "nystromformer"
     ),
     "bloom": "bloom falcon mpt",
+    "clip": "clip siglip",
     "cohere": "cohere cohere2",
     "cohere_moe": "cohere2_moe",
     "compact_encoders": "squeezebert convbert fnet mobilebert",
@@ -69,8 +70,10 @@ MODULES = {
     "qwen": "qwen2 qwen3 hunyuan_v1_dense apertus apertus1p5_text",
     "sparse_encoders": "longformer big_bird mra luke xmod ultrabert",
     "sparse_latent": "deepseek_v32 glm_moe_dsa axk2",
+    "speech_text": "trocr moshi",
     "ssm_hybrid": "jamba bamba granitemoehybrid falcon_h1",
     "vit": "vit deit dinov2",
+    "xlm": "xlm flaubert xlnet",
     "zamba": "zamba zamba2",
     "zaya": "zaya",
     "qwen_moe": "qwen2_moe qwen3_moe flint mellum",
