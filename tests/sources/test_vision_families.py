@@ -26,8 +26,10 @@ def vision_flops(config: dict[str, Any], auto: str = "AutoModel", **inputs: Any)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         made = transformers.AutoConfig.for_model(**config)
-        model = getattr(transformers, auto)._from_config(made, attn_implementation="eager") if auto != "AutoModel" else (
-            transformers.AutoModel.from_config(made, attn_implementation="eager")
+        model = (
+            getattr(transformers, auto)._from_config(made, attn_implementation="eager")
+            if auto != "AutoModel"
+            else (transformers.AutoModel.from_config(made, attn_implementation="eager"))
         )
         with FlopCounterMode(display=False) as counter, torch.no_grad():
             model.eval()(**inputs)
@@ -87,14 +89,69 @@ def test_an_image_is_the_setting_of_a_vision_model() -> None:
     assert (four.setting.tokens, four.flops.total) == (4 * 197, 4 * one.flops.total)
     assert count(model, batch=4).flops.total == four.flops.total
     assert one.cache.bytes == 0
-    with pytest.raises(SettingError, match="image tokens is 3; model has a tower whose images are all of one size"):
+    with pytest.raises(SettingError, match=r"image tokens is 3; model has a tower whose images are all of one size"):
         count(model, image_tokens=3)
-    with pytest.raises(SettingError, match="past is 1; model keeps nothing between passes"):
+    with pytest.raises(SettingError, match=r"past is 1; model keeps nothing between passes"):
         count(model, past=1)
 
 
 def test_sides_of_images_are_checked() -> None:
-    with pytest.raises(SourceError, match="config: patch_size is 300; it must be no larger than image_size"):
+    with pytest.raises(SourceError, match=r"config: patch_size is 300; it must be no larger than image_size"):
         read_config({"model_type": "vit", "patch_size": 300}, "config", "model")
-    with pytest.raises(SourceError, match="config: image_size has 3 items; it must be a list of 2 items"):
+    with pytest.raises(SourceError, match=r"config: image_size has 3 items; it must be a list of 2 items"):
         read_config({"model_type": "vit", "image_size": [3, 224, 224]}, "config", "model")
+
+
+SEEN = {**SMALL, "image_size": 24, "patch_size": 8}
+READ = {**SMALL, "hidden_size": 24, "vocab_size": 50, "max_position_embeddings": 9}
+PAIRS: dict[str, dict[str, Any]] = {
+    "clip": {"model_type": "clip"},
+    "clip, small": {"model_type": "clip", "projection_dim": 20, "text_config": READ, "vision_config": SEEN},
+    "clip, old": {"model_type": "clip", "text_config_dict": READ, "vision_config_dict": SEEN, "text_config": None},
+    "siglip": {"model_type": "siglip"},
+    "siglip, small": {
+        "model_type": "siglip",
+        "text_config": {**READ, "projection_size": 32},
+        "vision_config": {**SEEN, "vision_use_head": False},
+    },
+}
+
+
+@needs_library
+@pytest.mark.parametrize("case", PAIRS)
+def test_pairs_of_text_and_image(case: str) -> None:
+    check_against_library(PAIRS[case], auto="AutoModel")
+
+
+@needs_library
+@pytest.mark.parametrize("case", ["clip, small", "clip, old"])
+def test_flops_of_a_text_and_an_image(case: str) -> None:
+    import torch
+
+    config = PAIRS[case]
+    ids, pixels = torch.zeros((1, 9), dtype=torch.long), torch.zeros((1, 3, 24, 24))
+    ours = count(read_config(config, "config", "model"))
+    assert ours.flops.total == vision_flops(config, input_ids=ids, pixel_values=pixels)
+    assert (ours.setting.tokens, ours.setting.images) == (9, 1)
+
+
+def test_a_probe_that_sees_an_image() -> None:
+    """SigLIP's head: 4 patches, keys and values 2 x 4 x 32 x 32; a query, an output, scores and values of one token."""
+    config = {**PAIRS["siglip, small"], "vision_config": {**SEEN, "image_size": 20}}
+    model = read_config(config, "config", "model")
+    (row,) = (row for row in count(model).rows if row.name == "vision head")
+    assert row.flops.total == 2 * (2 * 4 * 32 * 32 + 2 * 32 * 32 + 2 * 4 * 32 + 2 * 32 * 40)
+    assert row.flops.by_part == {"tower": row.flops.total}
+    assert count(model, images=0).flops.by_part["tower"] == 0
+
+
+def test_keys_within_towers_are_named_whole() -> None:
+    bad = {"model_type": "clip", "vision_config": {"hidden_size": 30}}
+    with pytest.raises(SourceError, match=r"config: vision_config\.hidden_size is 30; it must be a multiple of vision_c"):
+        read_config(bad, "config", "model")
+    odd = {"model_type": "siglip", "text_config": {"hidden_size": 96}}
+    with pytest.raises(SourceError, match=r"text_config\.projection_size is missing; it must be vision_config\.hidden_"):
+        read_config(odd, "config", "model")
+    new = {"model_type": "siglip", "vision_config": {"use_rope": True}}
+    with pytest.raises(SourceError, match=r"config: vision_config\.use_rope is true: not known for siglip"):
+        read_config(new, "config", "model")

@@ -5,10 +5,12 @@ A tower's batch is the images; what an image's positions are is fixed by its siz
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import ClassVar, Protocol, Self
 
+from assay.blocks.attention import Attention, over
 from assay.blocks.ends import Norm
+from assay.blocks.mlp import Mlp
 from assay.blocks.stacks import Body, Decoder, Ending, Layer, layer_segments, make_block
 from assay.records import dataclass, replace
 from assay.size import Size
@@ -110,6 +112,71 @@ class Drawn:
 def drawn(segment: str, *lines: str, at: tuple[int, ...] = (), **sizes: int | None) -> Drawn:
     """Lines of the notation as a block of a tower."""
     return Drawn(segment, tuple(ops("tower", *lines)), sizes, at)
+
+
+@dataclass(frozen=True)
+class Causal(Attention):
+    """Attention to earlier tokens of the same pass, of which nothing is kept."""
+
+    def remember(self) -> list[Op]:
+        """Keys and values of this pass."""
+        return ops("attention", "k = earlier(k[b n g k]) -> [b c g k]", "v = earlier(v[b n g v]) -> [b c g v]")
+
+
+@dataclass(frozen=True)
+class Windowed(Attention):
+    """Attention within windows of an image, each by itself."""
+
+    patches: int = 1  # of a window
+
+    def sizes(self) -> dict[str, int | None]:
+        """Axis sizes."""
+        return {**super().sizes(), "w": self.patches}
+
+    def remember(self) -> list[Op]:
+        """Keys and values of the window."""
+        return ops(
+            "attention",
+            "k = windowed(k[b n g k], size=w) -> [b c g k]",
+            "v = windowed(v[b n g v], size=w) -> [b c g v]",
+        )
+
+
+@dataclass(frozen=True)
+class Probe:
+    """One learned query that attends to all positions, and an MLP behind it (Zhai et al. 2023, SigLIP)."""
+
+    heads: int
+    width: int
+    mlp: Mlp
+    norm: Norm
+
+    segment = "head"
+
+    def sizes(self) -> dict[str, int | None]:
+        """Axis sizes."""
+        k = self.width // self.heads
+        return {"d": self.width, "g": self.heads, "r": 1, "k": k, "v": k, "f": self.mlp.width, "m": 1}
+
+    def ops(self) -> list[Op]:
+        """From `x[b n d]` to `y[b d]`."""
+        attention = Attention(self.heads, self.heads, self.width // self.heads, bias="qkvo", sees="all")
+        made = ops("head", "probe = repeat(Probe[d]) -> [b m d]")
+        made += attention.projected("q", "probe[b m d]", "b m", "g r k")
+        made += attention.projected("k", "x[b n d]", "b n", "g k") + attention.projected("v", "x[b n d]", "b n", "g v")
+        made += ops("attention", "k = keys(k[b n g k]) -> [b c g k]", "v = keys(v[b n g v]) -> [b c g v]")
+        behind = [*attention.attend(), *attention.emit("x", "y"), *self.norm.ops("y", "z", "p")]
+        behind += [*self.mlp.ops("z", "z"), *ops("other", "y = add(y[b n d], z[b n d]) -> [b n d]")]
+        made += over(behind, "n", "m")
+        return owned([*made, *ops("head", "y = first(y[b m d]) -> [b d]")], "probe.")
+
+
+def owned(made: Sequence[Op], prefix: str) -> list[Op]:
+    """The same ops with the names of their weights below a prefix."""
+    return [
+        replace(op, inputs=tuple(replace(t, name=prefix + t.name) if t.is_weight else t for t in op.inputs))
+        for op in made
+    ]
 
 
 @dataclass(frozen=True)
@@ -243,5 +310,7 @@ class Multimodal:
         made = [segment for tower in self.towers for segment in tower.segments({})]
         made += self.text.segments(names)
         for one in self.after:
-            made.append(Segment(one.segment, make_block(one.segment, one.ops(), one.sizes(), names), axes={"z": "images"}))
+            made.append(
+                Segment(one.segment, make_block(one.segment, one.ops(), one.sizes(), names), axes={"z": "images"})
+            )
         return tuple(made)

@@ -6,6 +6,8 @@ A family without a causal language model lists its classes itself.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, cast
+
 from assay.blocks import Classifier, Decoder, Final, Head
 from assay.errors import SettingError, SourceError
 from assay.records import dataclass, replace
@@ -27,6 +29,9 @@ from assay.sources.families.common import (
     labels,
 )
 from assay.sources.shown import name, short
+
+if TYPE_CHECKING:
+    from assay.blocks.stacks import Ending
 
 SUFFIXES = {  # what the public implementation puts behind a family's name; the longer first
     "ForSequenceClassification": SEQUENCE,
@@ -176,7 +181,7 @@ def _listed(c: Config, made: Stack, chosen: Class, names: Names) -> tuple[Stack,
     if chosen.bare:
         together = _without(_prefix(names), together)
     end = chosen.end(c, made)
-    return end if hasattr(end, "segments") else made.ending(end), together
+    return cast("Stack", end) if hasattr(end, "segments") else made.ending(cast("Ending | None", end)), together
 
 
 def _prefix(names: Names) -> str:

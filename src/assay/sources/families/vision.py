@@ -29,6 +29,14 @@ def grid(c: Config, image: int | None = None, patch: int | None = None) -> tuple
     return rows * columns, kernel
 
 
+def square(c: Config, image: int | None = None, patch: int | None = None) -> tuple[int, tuple[int, int]]:
+    """The same where a config class knows squares alone."""
+    side, step = (c.size(key, n, most=LARGEST_SIDE) for key, n in (("image_size", image), ("patch_size", patch)))
+    if step > side:
+        c.fail("patch_size", "no larger than image_size")
+    return (side // step) ** 2, (step, step)
+
+
 def seeing(c: Config, bias: str, heads_key: str = "num_attention_heads", width_key: str = "hidden_size") -> Attention:
     """Attention in which every position sees every other."""
     width, heads = c.size(width_key), c.size(heads_key)

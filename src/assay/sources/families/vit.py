@@ -1,4 +1,4 @@
-"""Vision transformers: patches of an image as tokens, an encoder, a pooled token or labels (Dosovitskiy et al. 2021)."""
+"""Vision transformers: patches of an image as tokens, an encoder, a pooled token or labels."""
 
 from __future__ import annotations
 

@@ -1,0 +1,192 @@
+"""CLIP and SigLIP: an image and a text as a vector each, and how near these are (Radford et al. 2021)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from assay.blocks import Embedding, Layer, Norm
+from assay.blocks.encoders import Encoder
+from assay.blocks.mlp import Mlp
+from assay.blocks.stacks import Ending
+from assay.blocks.towers import Causal, Drawn, Multimodal, Patches, Probe, Tower
+from assay.records import replace
+from assay.sources.config import Config
+from assay.sources.families.common import BASE, Class, activation, depth, family, under
+from assay.sources.families.vision import plain, seeing, square
+from assay.spec import Op, Sight, ops
+
+LAYER = under(
+    "encoder.layers.{i}.",
+    {
+        "Ga": "layer_norm1.weight",
+        **{
+            f"W{letter}": f"self_attn.{name}_proj.weight"
+            for letter, name in zip("qkvo", "q k v out".split(), strict=True)
+        },
+        "Gm": "layer_norm2.weight",
+        "Wu": "mlp.fc1.weight",
+        "Wd": "mlp.fc2.weight",
+    },
+)
+VISION = LAYER | {
+    "Cls": "embeddings.class_embedding",
+    "Wpatch": "embeddings.patch_embedding.weight[d i y z]",
+    "Wpatch_bias": "embeddings.patch_embedding.bias",
+    "E_position": "embeddings.position_embedding.weight",
+    "Ge": "pre_layrnorm.weight",  # so it is spelled
+    "Gf": "post_layernorm.weight",
+}
+VISION |= under(
+    "head.",
+    {
+        "probe.Probe": "probe[1 1 d]",
+        "probe.Wq": "attention.in_proj_weight[+(g r k) d]",
+        "probe.Wk": "attention.in_proj_weight[+(g k) d]",
+        "probe.Wv": "attention.in_proj_weight[+(g v) d]",
+        "probe.Bq": "attention.in_proj_bias[+(g r k)]",
+        "probe.Bk": "attention.in_proj_bias[+(g k)]",
+        "probe.Bv": "attention.in_proj_bias[+(g v)]",
+        "probe.Wo": "attention.out_proj.weight",
+        "probe.Gp": "layernorm.weight",
+        "probe.Wu": "mlp.fc1.weight",
+        "probe.Wd": "mlp.fc2.weight",
+    },
+)
+TEXT = LAYER | {
+    "E": "embeddings.token_embedding.weight",
+    "E_position": "embeddings.position_embedding.weight",
+    "Gf": "final_layer_norm.weight",
+}
+CLIP = under("text_model.", TEXT) | {"Wproject": "text_projection.weight", "Scale": "logit_scale[ ]"}
+SIGLIP = under("text_model.", TEXT | {"Wproject": "head.weight", "Wproject_bias": "head.bias"}) | {
+    "Scale": "logit_scale[1]",
+    "Shift": "logit_bias[1]",
+}
+IMAGE = {"Wimage": "visual_projection.weight"}
+NESTED = ("model_type", "projection_dim", "pad_token_id", "bos_token_id", "eos_token_id")
+
+
+def eps(c: Config, default: float) -> Norm:
+    """LayerNorm with the config's eps."""
+    return Norm("layernorm", "gain+bias", c.positive("layer_norm_eps", default))
+
+
+def nested(c: Config, key: str) -> Config:
+    """A tower's config; an older copy of it, where one is kept beside, is what counts."""
+    if c.has(f"{key}_dict"):
+        older = c.child(key)
+        older.skip(*older.data)
+        return c.child(f"{key}_dict")
+    c.skip(f"{key}_dict")
+    return c.child(key)
+
+
+def pooled_first(norm: Norm, projection: int | None, width: int) -> Drawn:
+    """The first token's norm, and its projection where there is one."""
+    made = [*ops("head", "y = first(x[b n d]) -> [b d]"), *norm.ops("y", "y", "f", "b d")]
+    if projection is not None:
+        made += ops("head", "y = linear(y[b d], Wimage[d j]) -> [b j]")
+    return Drawn("head", tuple(made), {"d": width, "j": projection})
+
+
+def clip_vision(c: Config, projection: int | None = None) -> Tower:
+    """CLIP's vision transformer: a norm before the layers, and behind them of the first token alone."""
+    c.absent(hidden_size=768, intermediate_size=3072, num_hidden_layers=12, num_attention_heads=12, num_channels=3)
+    c.absent(image_size=224, patch_size=32, hidden_act="quick_gelu")
+    c.skip(*NESTED)
+    width, layers, norm = c.size("hidden_size"), depth(c), eps(c, 1e-5)
+    patches, kernel = square(c)
+    start = Patches(
+        c.size("num_channels"), kernel, width, patches, (("Cls", 1),), bias=False, positions=patches + 1, norm=norm
+    )
+    layer = plain(c, norm, seeing(c, "qkvo"))
+    end = pooled_first(norm, projection, width)
+    return Tower(start, (layer,) * layers, (end,), width, {"n": start.length}, called="vision")
+
+
+def siglip_vision(c: Config, patch: int = 16) -> Tower:
+    """SigLIP's vision transformer: no token of its own; a probe that attends to all of them."""
+    c.absent(hidden_size=768, intermediate_size=3072, num_hidden_layers=12, num_attention_heads=12, num_channels=3)
+    c.absent(image_size=224, patch_size=patch, hidden_act="gelu_pytorch_tanh")
+    c.skip(*NESTED, "projection_size")
+    width, layers, norm = c.size("hidden_size"), depth(c), eps(c, 1e-6)
+    patches, kernel = square(c)
+    start = Patches(c.size("num_channels"), kernel, width, patches, positions=patches)
+    layer = plain(c, norm, seeing(c, "qkvo"))
+    ends: list[Ending] = [Drawn("norm", tuple(norm.ops("x", "x", "f")), {"d": width})]
+    if c.flag("vision_use_head", True):
+        mlp = Mlp(c.size("intermediate_size"), gated=False, activation=activation(c), bias="ud")
+        ends.append(Probe(c.size("num_attention_heads"), width, mlp, norm))
+    return Tower(start, (layer,) * layers, tuple(ends), width, {"n": start.length}, called="vision")
+
+
+def beside(tower: Tower, names: dict[str, str], prefix: str) -> Tower:
+    """A tower beside a text model, its weights' names below a prefix; a probe's are told from the layers'."""
+    return replace(tower, names=under(prefix, names), part="tower")
+
+
+def text_model(c: Config, layer: Layer, norm: Norm, vector: Sequence[Op], projection: int) -> Encoder:
+    """An encoder of text whose last or end token is its vector."""
+    rows, width, longest = c.size("vocab_size"), c.size("hidden_size"), c.size("max_position_embeddings")
+    c.skip(*NESTED)
+    made = (*norm.ops("x", "x", "f"), *vector)
+    return Encoder(
+        Embedding(rows, width, positions=longest),
+        (layer,) * depth(c),
+        Drawn("head", made, {"d": width, "j": projection}),
+        limit=longest,
+    )
+
+
+@family(
+    "clip",
+    cls="CLIPModel",
+    names=CLIP,
+    harmless=("logit_scale_init_value",),
+    classes=(Class(BASE, "Model", lambda c, made: made.text.head),),
+)
+def clip(c: Config) -> Multimodal:
+    """Radford et al. 2021, arXiv:2103.00020: both vectors are projected to one width and compared."""
+    text, seen = nested(c, "text_config"), nested(c, "vision_config")
+    text.absent(hidden_size=512, intermediate_size=2048, num_hidden_layers=12, num_attention_heads=8)
+    text.absent(vocab_size=49408, max_position_embeddings=77, hidden_act="quick_gelu")
+    common = c.size("projection_dim", 512)
+    norm, flat = eps(text, 1e-5), seeing(text, "qkvo")
+    attention = Causal(flat.heads, flat.kv_heads, flat.head_width, bias="qkvo")
+    vector = ops("head", "y = first(x[b n d]) -> [b d]", "y = linear(y[b d], Wproject[d j]) -> [b j]")
+    tower = clip_vision(seen, common)
+    return Multimodal(
+        text_model(text, plain(text, norm, attention), norm, vector, common),
+        (replace(beside(tower, VISION, "vision_model."), names=under("vision_model.", VISION) | IMAGE),),
+        Sight(images=1),
+        CLIP,
+        (compared("s = mul(s[b z], Scale[]) -> [b z]", common),),
+    )
+
+
+def compared(*lines: str | int) -> Drawn:
+    """Products of the vectors of texts and images; the last of `lines` is their width."""
+    *written, width = lines
+    made = ops("head", "s = contract(text[b j], image[z j]) -> [b z]", *map(str, written))
+    return Drawn("similarity", tuple(made), {"j": int(width)})
+
+
+@family("siglip", cls="SiglipModel", names=SIGLIP, classes=(Class(BASE, "Model", lambda c, made: made.text.head),))
+def siglip(c: Config) -> Multimodal:
+    """Zhai et al. 2023, arXiv:2303.15343: every text token sees all, and each pair is scored by itself."""
+    text, seen = c.child("text_config"), c.child("vision_config")
+    text.absent(hidden_size=768, intermediate_size=3072, num_hidden_layers=12, num_attention_heads=12)
+    text.absent(vocab_size=32000, max_position_embeddings=64, hidden_act="gelu_pytorch_tanh")
+    projection = text.maybe("projection_size") or text.size("hidden_size")
+    tower = siglip_vision(seen)
+    if projection != tower.width:
+        text.fail("projection_size", f"{seen.path('hidden_size')}, {tower.width}: texts and images are compared")
+    norm = eps(text, 1e-6)
+    vector = ops("head", "y = first(x[b n d]) -> [b d]", "y = linear(y[b d], Wproject[d j], Wproject_bias[j]) -> [b j]")
+    return Multimodal(
+        text_model(text, plain(text, norm, seeing(text, "qkvo")), norm, vector, projection),
+        (beside(tower, VISION, "vision_model."),),
+        Sight(images=1),
+        SIGLIP,
+        (compared("s = mul(s[b z], Scale[]) -> [b z]", "s = add(s[b z], Shift[]) -> [b z]", projection),),
+    )
