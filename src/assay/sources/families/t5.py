@@ -168,7 +168,7 @@ ENCODES = Class(ENCODER, "EncoderModel", alone)
 CLASSES = (GENERATES, BARE, ENCODES)
 HARMLESS = (
     *("is_encoder_decoder", "relative_attention_max_distance", "dropout_rate", "classifier_dropout"),
-    *("initializer_factor", "output_past", "is_decoder"),
+    *("initializer_factor", "output_past", "is_decoder", "scalable_attention"),
 )
 
 

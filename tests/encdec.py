@@ -1,0 +1,114 @@
+"""Small configs of encoder-decoders, their halves unlike each other."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from assay.sources.huggingface import read_config
+from assay.spec import Model
+
+
+def bart(model_type: str = "bart", **keys: Any) -> dict[str, Any]:
+    """A small config in BART's words, its halves unlike each other."""
+    return {
+        "model_type": model_type,
+        "vocab_size": 97,
+        "d_model": 32,
+        "encoder_layers": 2,
+        "decoder_layers": 3,
+        "encoder_attention_heads": 4,
+        "decoder_attention_heads": 2,
+        "encoder_ffn_dim": 40,
+        "decoder_ffn_dim": 56,
+        "max_position_embeddings": 24,
+        "pad_token_id": 1,
+        "decoder_start_token_id": 2,
+    } | keys
+
+
+def t5(model_type: str = "t5", **keys: Any) -> dict[str, Any]:
+    """A small config in T5's words: heads of a width of their own."""
+    return {
+        "model_type": model_type,
+        "vocab_size": 97,
+        "d_model": 32,
+        "d_kv": 6,
+        "d_ff": 40,
+        "num_layers": 2,
+        "num_decoder_layers": 3,
+        "num_heads": 4,
+        "relative_attention_num_buckets": 8,
+        "decoder_start_token_id": 0,
+    } | keys
+
+
+def whisper(**keys: Any) -> dict[str, Any]:
+    """A small Whisper."""
+    said = bart("whisper", num_mel_bins=10, max_source_positions=12, max_target_positions=16)
+    del said["max_position_embeddings"]
+    return said | keys
+
+
+def long(model_type: str, **keys: Any) -> dict[str, Any]:
+    """A small config in BART's words without one limit for both halves."""
+    said = bart(model_type)
+    del said["max_position_embeddings"]
+    return said | keys
+
+
+def t5gemma(source: int = 32, **keys: Any) -> dict[str, Any]:
+    """A small T5Gemma, its encoder of another width where `source` says so."""
+    half = {
+        "vocab_size": 97,
+        "intermediate_size": 40,
+        "num_attention_heads": 4,
+        "num_key_value_heads": 2,
+        "head_dim": 6,
+        "sliding_window": 4,
+    }
+    return {
+        "model_type": "t5gemma",
+        "encoder": {**half, "hidden_size": source, "num_hidden_layers": 3},
+        "decoder": {**half, "hidden_size": 32, "num_hidden_layers": 2, "num_key_value_heads": 1},
+    } | keys
+
+
+def prophetnet(**keys: Any) -> dict[str, Any]:
+    """A small ProphetNet."""
+    return {
+        "model_type": "prophetnet",
+        "vocab_size": 97,
+        "hidden_size": 32,
+        "encoder_ffn_dim": 40,
+        "decoder_ffn_dim": 56,
+        "num_encoder_layers": 2,
+        "num_decoder_layers": 3,
+        "num_encoder_attention_heads": 4,
+        "num_decoder_attention_heads": 2,
+        "max_position_embeddings": 24,
+    } | keys
+
+
+def paired(encoder: str, decoder: str, **keys: Any) -> dict[str, Any]:
+    """Two of BERT's kin."""
+    sizes = {"vocab_size": 97, "hidden_size": 32, "num_attention_heads": 4, "max_position_embeddings": 24}
+    shape = {"num_hidden_layers": 2, "intermediate_size": 40}
+    return {
+        "model_type": "encoder-decoder",
+        "encoder": {"model_type": encoder, **sizes, **shape},
+        "decoder": {"model_type": decoder, **sizes, **shape, "is_decoder": True, "add_cross_attention": True, **keys},
+    }
+
+
+def named(config: dict[str, Any]) -> str:
+    """A config in a test's name."""
+    usual = bart() if "encoder_ffn_dim" in config else t5()
+    said = {k: v for k, v in config.items() if usual.get(k) != v or k == "model_type"}
+    return "-".join(
+        v["model_type"] if isinstance(v, dict) and "model_type" in v else str(v)[:12] for v in said.values()
+    )
+
+
+def model(config: dict[str, Any], cls: str | None = None) -> Model:
+    """A config as a model."""
+    return read_config(config, "config", "m", cls=cls)
