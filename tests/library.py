@@ -42,11 +42,10 @@ def their_ledger(model: Any) -> Ledger:
     except NotImplementedError:
         table = None
     names = {id(p): name for name, p in reversed(list(model.named_parameters(remove_duplicate=False)))}
-    names |= {
-        id(module.weight): f"{path}.weight"
-        for path, module in model.named_modules()
-        if module is table and path and hasattr(module, "weight") and not names[id(module.weight)].endswith("shared.weight")
-    }
+    for path, module in model.named_modules():
+        holds = module is table and path and hasattr(module, "weight")
+        if holds and not names[id(module.weight)].endswith("shared.weight"):
+            names[id(module.weight)] = f"{path}.weight"
     for name, parameter in ((names[id(p)], p) for p in model.parameters()):
         key = collapse(name)
         shape = tuple(parameter.shape)

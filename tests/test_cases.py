@@ -235,6 +235,7 @@ def mixtral_8x22b() -> tuple[int, int, int]:
 @case("P17", 6_738_415_616)
 def packing_changes_no_parameter() -> int:
     four_bit = one(read(LLAMA_7B), weights="int4")
+    assert four_bit.weight_bytes is not None
     assert 2 * four_bit.weight_bytes == four_bit.parameters.total
     return int(four_bit.parameters.total)
 

@@ -359,7 +359,7 @@ FIGURES: dict[str, Callable[[Row], float]] = {
     "KV cache reduction vs DeepSeek 67B": reduction,
     "KV bytes per token, int8": lambda r: counted(r, cache="int8").cache.marginal_bytes_per_token,
     "max context length": longest,
-    "checkpoint bf16": lambda r: counted(r, weights="bf16").weight_bytes,
+    "checkpoint bf16": lambda r: float(counted(r, weights="bf16").weight_bytes or 0),
     "checkpoint size": four_bit,
     "weights+KV": served,
     "MFU": mfu,

@@ -96,6 +96,7 @@ def test_logits_of_the_last_position() -> None:
 @pytest.mark.parametrize(("dtype", "bits"), [("fp32", 32), ("bf16", 16), ("fp8", 8), ("int4", 4)])
 def test_bytes(dtype: str, bits: int) -> None:
     of = count(MODEL, tokens=10, weights=dtype, cache=dtype)
+    assert of.weight_bytes is not None
     assert of.weight_bytes * 8 == of.parameters.total * bits
     assert of.cache.bytes * 8 == 3 * 10 * 2 * 2 * 2 * bits  # layers, tokens, keys and values, heads of 2
 

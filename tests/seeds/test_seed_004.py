@@ -210,6 +210,7 @@ def test_67_gb_is_not_larger_than_80() -> None:
     assert cache(LLAMA_7B, 128_000) < 80 * 10**9
     assert cache(LLAMA_7B, 152_587) <= 80 * 10**9 < cache(LLAMA_7B, 152_588)
     weights = count(read(LLAMA_7B), tokens=1, weights="fp16").weight_bytes
+    assert weights is not None
     assert weights + cache(LLAMA_7B, 128_000) == 80_585_695_232 > 80 * 10**9
 
 
@@ -233,6 +234,7 @@ def test_where_the_cache_passes_the_weights() -> None:
     """The dominant memory of long contexts: equal at 25,705.02 tokens for LLaMA-7B, at 122,532.06 for Llama 3 8B."""
     for config, at in ((LLAMA_7B, 25_706), (LLAMA3_8B, 122_533)):
         weights = count(read(config), tokens=1, weights="fp16").weight_bytes
+        assert weights is not None
         assert cache(config, at - 1) <= weights < cache(config, at)
 
 

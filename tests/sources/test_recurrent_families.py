@@ -79,7 +79,7 @@ class Case:
         return {"model_type": self.model_type, **self.base, **self.differs}
 
 
-def mamba(layers: int, inner: int, s: int, r: int, k: int, heads: int = 1) -> dict[str, int]:
+def mamba(layers: int, inner: int, s: int, r: int, k: int, heads: int = 1) -> dict[str, Any]:
     """Gu & Dao 2023: input and gate, convolution, step/write/read, step back up, scan, out; an update is unseen."""
     projections = D * 2 * inner + inner // heads * (r + 2 * s) * heads + r * inner + inner * D
     return {
@@ -90,7 +90,7 @@ def mamba(layers: int, inner: int, s: int, r: int, k: int, heads: int = 1) -> di
     }
 
 
-def mamba2(layers: int, h: int, q: int, s: int, g: int, k: int) -> dict[str, int]:
+def mamba2(layers: int, h: int, q: int, s: int, g: int, k: int) -> dict[str, Any]:
     """Dao & Gu 2024: one projection in, a convolution over input, writes and reads, scan, out; an update is unseen."""
     inner, mixed = h * q, h * q + 2 * g * s
     return {
@@ -101,7 +101,7 @@ def mamba2(layers: int, h: int, q: int, s: int, g: int, k: int) -> dict[str, int
     }
 
 
-def delta(layers: int, j: int, h: int, s: int, q: int, k: int) -> dict[str, int]:
+def delta(layers: int, j: int, h: int, s: int, q: int, k: int) -> dict[str, Any]:
     """Yang et al. 2024: q, k, v, gate, write strength, decay; an update and two reads of h s q, none of them seen."""
     mixed = 2 * j * s + h * q
     return {
@@ -112,7 +112,7 @@ def delta(layers: int, j: int, h: int, s: int, q: int, k: int) -> dict[str, int]
     }
 
 
-def kimi(layers: int, j: int, s: int, k: int, rank: int | None) -> dict[str, int]:
+def kimi(layers: int, j: int, s: int, k: int, rank: int | None) -> dict[str, Any]:
     """Kimi Team 2025: the same with a decay a channel; decay and gate through a rank, or a matrix each."""
     wide = j * s
     gates = 2 * (D * wide if rank is None else D * rank + rank * wide)
@@ -124,7 +124,7 @@ def kimi(layers: int, j: int, s: int, k: int, rank: int | None) -> dict[str, int
     }
 
 
-def short(layers: int, k: int) -> dict[str, int]:
+def short(layers: int, k: int) -> dict[str, Any]:
     """LFM2: three projections, a convolution, one out."""
     return {
         "mixer": layers * (2 * D * 3 * D + 2 * D * k + 2 * D * D),

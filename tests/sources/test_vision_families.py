@@ -36,7 +36,7 @@ def vision_flops(config: dict[str, Any], auto: str = "AutoModel", **inputs: Any)
     return int(counter.get_total_flops())
 
 
-VISION = {
+VISION: dict[str, tuple[dict[str, Any], str]] = {
     "vit": ({"model_type": "vit"}, "AutoModel"),
     "vit, small": ({"model_type": "vit", **SMALL, "qkv_bias": False, "pooler_output_size": 12}, "AutoModel"),
     "vit, sides": ({"model_type": "vit", **SMALL, "image_size": [32, 48], "patch_size": [8, 16]}, "AutoModel"),
@@ -147,10 +147,10 @@ def test_a_probe_that_sees_an_image() -> None:
 
 def test_keys_within_towers_are_named_whole() -> None:
     bad = {"model_type": "clip", "vision_config": {"hidden_size": 30}}
-    with pytest.raises(SourceError, match=r"config: vision_config\.hidden_size is 30; it must be a multiple of vision_c"):
+    with pytest.raises(SourceError, match=r"config: vision_config\.hidden_size is 30; it must be a multiple of vision"):
         read_config(bad, "config", "model")
     odd = {"model_type": "siglip", "text_config": {"hidden_size": 96}}
-    with pytest.raises(SourceError, match=r"text_config\.projection_size is missing; it must be vision_config\.hidden_"):
+    with pytest.raises(SourceError, match=r"text_config\.projection_size is missing; it must be vision_config\."):
         read_config(odd, "config", "model")
     new = {"model_type": "siglip", "vision_config": {"use_rope": True}}
     with pytest.raises(SourceError, match=r"config: vision_config\.use_rope is true: not known for siglip"):

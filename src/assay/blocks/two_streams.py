@@ -1,5 +1,5 @@
-"""Attention with relative positions as keys of their own (Dai et al. 2019; XLNet, Yang et al. 2019), and cross-attention
-that is stored and not run.
+"""Attention with relative positions as keys of their own (Dai et al. 2019; XLNet, Yang et al. 2019), and
+cross-attention that is stored and not run.
 
 Axes: u distances of the tokens to each other, t the two sides of a segment.
 """

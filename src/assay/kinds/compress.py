@@ -115,7 +115,7 @@ def _collect_grows(op: Op, extent: Extent) -> Size:
     width = extent(a for a in op.axes if a not in (_collected(op)[1], "b"))
     rate = extent.value(op.attr("rate"))
     if is_integer(width) and is_integer(rate) and width % rate:
-        return width / rate  # type: ignore[return-value]  # a mean, of a compressed cache alone
+        return width / rate  # a mean, of a compressed cache alone
     return exact_div(width, rate)
 
 

@@ -101,7 +101,7 @@ register(
         attrs=("form", "floor", "by"),
     ),
     # what a transform costs depends on its algorithm and on the factors of its length: one function an element
-    Kind("fourier", "real part of a Fourier transform over the last two axes", same_axes, _per_element({"function": 1})),
+    Kind("fourier", "real part of a transform over the last two axes", same_axes, _per_element({"function": 1})),
     Kind(
         "collision",
         "(1 - acos(x) / pi)^code, the chance that code random hyperplanes leave two vectors on one side each",

@@ -31,7 +31,7 @@ from assay.sources.families.common import (
 from assay.sources.shown import name, short
 
 if TYPE_CHECKING:
-    from assay.blocks.stacks import Ending
+    pass
 
 SUFFIXES = {  # what the public implementation puts behind a family's name; the longer first
     "ForSequenceClassification": SEQUENCE,
@@ -181,7 +181,7 @@ def _listed(c: Config, made: Stack, chosen: Class, names: Names) -> tuple[Stack,
     if chosen.bare:
         together = _without(_prefix(names), together)
     end = chosen.end(c, made)
-    return cast("Stack", end) if hasattr(end, "segments") else made.ending(cast("Ending | None", end)), together
+    return cast("Stack", end) if hasattr(end, "segments") else made.ending(end), together
 
 
 def _prefix(names: Names) -> str:

@@ -43,8 +43,8 @@ XLM = under(
         "Ge": "layer_norm_emb.weight",
         **{f"W{name}": f"attentions.{{i}}.{name}_lin.weight" for name in "qkv"},
         "Wo": "attentions.{i}.out_lin.weight",
-        **{weight: "layer_norm1.{i}.weight" for weight in ("Gt0", "Ga")},
-        **{weight: "layer_norm2.{i}.weight" for weight in ("Gt1", "Gm")},
+        **dict.fromkeys(("Gt0", "Ga"), "layer_norm1.{i}.weight"),
+        **dict.fromkeys(("Gt1", "Gm"), "layer_norm2.{i}.weight"),
         "Wu": "ffns.{i}.lin1.weight",
         "Wd": "ffns.{i}.lin2.weight",
     },
@@ -75,7 +75,7 @@ def xlm_like(c: Config, pre: bool = False) -> Encoder:
     act = "gelu" if c.flag("gelu_activation", True) else "relu"
     mixer = Attention(heads, heads, each, bias="qkvo", sees="all")
     mlp = Mlp(4 * d, gated=False, activation=act, bias="ud")
-    tables = (("position", rows),)
+    tables: tuple[tuple[str, int], ...] = (("position", rows),)
     if c.flag("use_lang_emb", True) and languages > 1:
         tables = (*tables, ("language", languages))
     embedding = Tables(c.size("vocab_size", 30145), d, norm=norm, tables=tables)
