@@ -42,6 +42,8 @@ NARROW = {"use_bottleneck_attention": True, "key_query_shared_bottleneck": False
 
 ENTITIES = {"entity_vocab_size": 50, "entity_emb_size": 16}
 
+PROTEIN = {"position_embedding_type": "rotary", "pad_token_id": 1, "mask_token_id": 32, "token_dropout": True}
+
 MASKED, SEQUENCE = "AutoModelForMaskedLM", "AutoModelForSequenceClassification"
 TOKEN = "AutoModelForTokenClassification"
 QUESTION, PRETRAINING = "AutoModelForQuestionAnswering", "AutoModelForPreTraining"
@@ -131,6 +133,9 @@ VARIED: list[dict[str, Any]] = [
     {"model_type": "mobilebert", **SMALL, **MOBILE, "normalization_type": "layer_norm", "tie_word_embeddings": False},
     {"model_type": "mobilebert", **SMALL, **MOBILE, **NARROW},
     {"model_type": "mobilebert", **SMALL, **MOBILE, "use_bottleneck": False, "num_feedforward_networks": 1},
+    {"model_type": "esm", **SMALL, **PROTEIN},
+    {"model_type": "esm", **SMALL, **PROTEIN, "position_embedding_type": "absolute", "emb_layer_norm_before": True},
+    {"model_type": "esm", **SMALL, **PROTEIN, "tie_word_embeddings": False, "token_dropout": False},
     {"model_type": "big_bird", **SMALL},
     {"model_type": "big_bird", **SMALL, "attention_type": "original_full", "use_bias": False},
     {"model_type": "big_bird", **SMALL, "rescale_embeddings": True, "tie_word_embeddings": False},
@@ -196,6 +201,7 @@ CLASSES: list[tuple[str, str, dict[str, str]]] = [
     ("squeezebert", "SqueezeBert", _ROBERTA),
     ("convbert", "ConvBert", _OWN),
     ("fnet", "FNet", _BERT),
+    ("esm", "Esm", {k: _BERT[k] for k in ("Model", "ForSequenceClassification", "ForTokenClassification")}),
     ("longformer", "Longformer", _ROBERTA),
     ("big_bird", "BigBird", {k: _BERT[k] for k in ("Model", "ForSequenceClassification", "ForTokenClassification")}),
     ("mra", "Mra", _OWN),
@@ -215,6 +221,7 @@ OWN: dict[str, dict[str, Any]] = {
     "convbert": {**SMALL, "embedding_size": 16},
     "mobilebert": {**SMALL, **MOBILE},
     "luke": {**SMALL, **ENTITIES},
+    "esm": {**SMALL, **PROTEIN},
     "nystromformer": {**SMALL, "num_landmarks": 11, "segment_means_seq_len": 11},
 }
 # classes whose input is not a sequence of tokens a row: their FLOPs are not run
@@ -248,6 +255,15 @@ def test_varied_configs_equal_the_library(config: dict[str, Any]) -> None:
 @pytest.mark.parametrize("config", STORED, ids=named)
 def test_stored_tensors_equal_the_library(config: dict[str, Any]) -> None:
     check_against_library(config, auto=MASKED)
+
+
+@needs_library
+@pytest.mark.parametrize("config", [small("esm"), small("esm", position_embedding_type="absolute"), small("mra")])
+def test_buffers_are_those_that_checkpoints_store(config: dict[str, Any]) -> None:
+    theirs = built(config, MASKED)
+    own = {name for name, _ in theirs.named_parameters(remove_duplicate=False)}
+    held = sum(tensor.numel() for name, tensor in theirs.state_dict().items() if name not in own)
+    assert count(read_config(config, "config", "model"), tokens=1).parameters.buffers == held
 
 
 @needs_library

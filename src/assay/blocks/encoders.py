@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import ClassVar, Literal
 
 from assay.blocks.ends import Embedding, Norm
-from assay.blocks.stacks import Decoder, layer_segment, make_block
+from assay.blocks.stacks import Decoder, Ending, layer_segment, make_block
 from assay.records import dataclass, replace
 from assay.spec import Op, Segment, ops
 
@@ -51,6 +51,8 @@ class Tables(Embedding):
             made += self.norm.ops("x", "x", "e")
         if self.angles is not None:
             made += ops("embedding", "angles = gather(at[n], E_angle[A k]) -> [n k]")
+        if self.frequencies is not None:
+            made += ops("embedding", "angles = mul(at[n], Freq[F]) -> [n F]")
         return made
 
 
@@ -163,7 +165,7 @@ class Pooler:
 class Together:
     """Several ends of one model, each reading the last layer."""
 
-    ends: tuple[MaskedHead | Pooler, ...]
+    ends: tuple[Ending, ...]
 
     segment = "head"
 

@@ -145,6 +145,23 @@ class Numbered(Tables):
 
 
 @dataclass(frozen=True)
+class Contacts:
+    """A regression over the attention of every head of every layer, which only a prediction of contacts runs (ESM)."""
+
+    pairs: int  # heads of all layers
+
+    segment = "head"
+
+    def sizes(self) -> dict[str, int | None]:
+        """Axis sizes."""
+        return {"pairs": self.pairs, "one": 1}
+
+    def ops(self) -> list[Op]:
+        """Weights alone."""
+        return idle("head", "Wcontact[pairs]", "Wcontact_bias[one]")
+
+
+@dataclass(frozen=True)
 class NarrowedHead:
     """Down, up, the vocabulary: an activation behind each of the first two."""
 

@@ -43,7 +43,7 @@ ROBERTA_HEAD = head("lm_head.", "dense", "layer_norm")
 _SCORE = {"Wscore": "classifier.weight"}
 
 
-def _inner(**norms: str) -> dict[str, str]:
+def moved(**norms: str) -> dict[str, str]:
     """BERT's layer with its norms elsewhere."""
     kept = {weight: path for weight, path in LAYER.items() if weight not in ("Gt0", "Gt1")}
     return kept | {weight: f"{path}.weight" for weight, path in norms.items()}
@@ -72,7 +72,7 @@ def with_tables(
 @encoder(
     "xlm-roberta-xl",
     stem="XLMRobertaXL",
-    names=stored("roberta.", _inner(Ga="attention.self_attn_layer_norm", Gm="LayerNorm"))
+    names=stored("roberta.", moved(Ga="attention.self_attn_layer_norm", Gm="LayerNorm"))
     | {"Gf": "roberta.encoder.LayerNorm.weight"},
     classes=roberta_classes("roberta.", ROBERTA_HEAD),
 )
@@ -97,7 +97,7 @@ def xlm_roberta_xl(c: Config) -> Encoder:
 @encoder(
     "roberta-prelayernorm",
     stem="RobertaPreLayerNorm",
-    names=stored("roberta_prelayernorm.", _inner(Ga="attention.LayerNorm", Gm="intermediate.LayerNorm"))
+    names=stored("roberta_prelayernorm.", moved(Ga="attention.LayerNorm", Gm="intermediate.LayerNorm"))
     | {"Gf": "roberta_prelayernorm.LayerNorm.weight"},
     classes=roberta_classes("roberta_prelayernorm.", ROBERTA_HEAD),
 )
@@ -109,7 +109,7 @@ def roberta_prelayernorm(c: Config) -> Encoder:
 @encoder(
     "megatron-bert",
     stem="MegatronBert",
-    names=stored("bert.", _inner(Ga="attention.ln", Gm="ln")) | {"Gf": "bert.encoder.ln.weight"},
+    names=stored("bert.", moved(Ga="attention.ln", Gm="ln")) | {"Gf": "bert.encoder.ln.weight"},
     classes=bert_classes("bert.", BERT_HEAD),
 )
 def megatron_bert(c: Config) -> Encoder:
