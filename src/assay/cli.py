@@ -17,6 +17,7 @@ from assay.report.units import parse_size, shorten
 from assay.spec import Model
 
 Lines = list[str]
+Answer = str | tuple[str, int]  # what to print, and an exit code other than 0
 
 DESCRIPTION = """\
 What a transformer is made of and what it costs, exactly, from its config alone.
@@ -25,6 +26,7 @@ What a transformer is made of and what it costs, exactly, from its config alone.
   assay ops MODEL          every op of every distinct layer, with shapes, FLOPs and bytes
   assay ops attention      one attention alone, as numbers and formulas; no model needed
   assay tensors MODEL      every weight tensor: path, shape, count, how often it occurs
+  assay checkpoint PATH    what weight files hold, from their headers alone
   assay models             the presets, with their main sizes
 
 `assay COMMAND --help` tells more of a command."""
@@ -32,7 +34,7 @@ What a transformer is made of and what it costs, exactly, from its config alone.
 MODEL = """\
 MODEL is one of, tried in this order:
   -                        a config.json on standard input
-  a path                   a config.json, a folder holding one, or a description (.toml)
+  a path                   a config.json, a folder holding one, a description (.toml), a .gguf file
   a preset                 `assay models` lists them
   org/name[@revision]      in the local hub cache, then on the hub (the config only)
 A folder named like a command is written ./ops.
@@ -97,9 +99,11 @@ class _Formatter(RawDescriptionHelpFormatter):
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command. Returns the exit code: 0, or 2 for anything that could not be answered."""
+    """Run the command. Returns the exit code: 0, 1 where a check finds a difference, 2 for what has no answer."""
     try:
-        return _write(_answer(list(sys.argv[1:] if argv is None else argv)))
+        made = _answer(list(sys.argv[1:] if argv is None else argv))
+        text, code = (made, 0) if isinstance(made, str) else made
+        return _write(text) or code
     except AssayError as error:
         return _fail(str(error))
     except RecursionError:
@@ -108,7 +112,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 130
 
 
-def _answer(words: list[str]) -> str:
+def _answer(words: list[str]) -> Answer:
     command = COMMANDS.get(words[0]) if words else None
     if command is not None:
         return command(words[1:])
@@ -139,7 +143,7 @@ def _write(text: str) -> int:
     return 0
 
 
-def report(words: list[str]) -> str:
+def report(words: list[str]) -> Answer:
     """`assay MODEL`: the report."""
     parser = Parser("assay", "assay MODEL [options]", DESCRIPTION, f"{MODEL}\n\n{EXAMPLES}")
     _model_options(parser)
@@ -147,12 +151,19 @@ def report(words: list[str]) -> str:
     parser.add_argument(
         "--generate", metavar="N", help="N tokens behind the prompt: a prefill and N cached steps, summed exactly"
     )
+    parser.add_argument(
+        "--check", metavar="PATH", help="weight files: list what the model lacks or has otherwise; exit 1 if anything"
+    )
     parser.add_argument("--version", action="version", version=f"assay {version()}", help="show the version and exit")
     args = parser.parse_args(words)
     style = style_of_stdout()
     if args.convention == "list":
         return _list_conventions(style)
+    if args.check is None and args.model is not None and _is_weights(args.model):
+        return _checkpoint(args.model, args.json)
     model = _load(parser, args)
+    if args.check is not None:
+        return _check(model, args.check, args.json)
 
     from assay.readings.count import count
     from assay.readings.published import formulas
@@ -250,7 +261,54 @@ def models(words: list[str]) -> str:
     return _json(text.document(version(), listed)) if args.json else _text(text.report(listed, style_of_stdout()))
 
 
-COMMANDS: dict[str, Callable[[list[str]], str]] = {"ops": ops, "tensors": tensors, "models": models}
+def checkpoint(words: list[str]) -> str:
+    """`assay checkpoint PATH`: what weight files hold."""
+    says = "What weight files hold, by dtype and by part, from their headers alone: no weight is read."
+    parser = Parser("assay checkpoint", "assay checkpoint PATH [options]", says)
+    parser.add_argument("path", metavar="PATH", help="a .safetensors or .gguf file, an index, or a folder of them")
+    parser.add_argument("--json", action="store_true", help="one object of JSON")
+    args = parser.parse_args(words)
+    return _checkpoint(args.path, args.json)
+
+
+def _checkpoint(path: str, as_json: bool) -> str:
+    from assay.report import checkpoint as text
+    from assay.sources.checkpoints import read_checkpoint
+    from assay.sources.checkpoints.parts import totals
+
+    held = read_checkpoint(os.path.expanduser(path))
+    found = totals(held)
+    if as_json:
+        return _json(text.document(version(), held, *found))
+    return _text(text.report(held, *found, style_of_stdout()))
+
+
+def _is_weights(path: str) -> bool:
+    """True for weight files without a config: those of safetensors; GGUF's metadata are one."""
+    from assay.sources import is_bare_weights
+
+    return is_bare_weights(os.path.expanduser(path))
+
+
+def _check(model: Model, path: str, as_json: bool) -> Answer:
+    from assay.readings.check import check
+    from assay.report import checkpoint as text
+    from assay.sources.checkpoints import read_checkpoint, speller
+
+    held = read_checkpoint(os.path.expanduser(path))
+    found = check(model, {tensor.name: tensor.shape for tensor in held.tensors}, speller(held))
+    code = 1 if found.differences else 0
+    if as_json:
+        return _json(text.check_document(version(), model, held, found)), code
+    return _text(text.check_report(model, held, found, style_of_stdout())), code
+
+
+COMMANDS: dict[str, Callable[[list[str]], str]] = {
+    "ops": ops,
+    "tensors": tensors,
+    "checkpoint": checkpoint,
+    "models": models,
+}
 
 
 def version() -> str:
@@ -264,6 +322,7 @@ def _model_options(parser: Parser) -> None:
     parser.add_argument("model", metavar="MODEL", nargs="?", help="what to read; see below")
     parser.add_argument("--json", action="store_true", help="one object of JSON, its keys stable")
     parser.add_argument("--class", dest="cls", metavar="NAME", help="the class to build, where a config fits several")
+    parser.add_argument("--mtp", action="store_true", help="with the modules that predict further tokens")
     parser.add_argument(
         "--allow", metavar="KEY", action="append", default=[], help="let an unknown config key pass; may be repeated"
     )
@@ -276,7 +335,9 @@ def _setting_options(parser: Parser) -> None:
     add("--past", metavar="P", help="tokens before them, in the cache; 0 if not given")
     add("--context", metavar="C", help="past and present together, in place of --past")
     add("--source", metavar="M", help="source tokens of an encoder-decoder; as many as --tokens if not given")
-    add("--images", metavar="I", help="images (or sounds) of each sequence, where the model has a tower; 0 if not given")
+    add(
+        "--images", metavar="I", help="images (or sounds) of each sequence, where the model has a tower; 0 if not given"
+    )
     add("--image-tokens", metavar="T", help="tokens that one image makes, where images may have any size")
     add("--logits", metavar="WHICH", default="all", help="positions that get logits: all (the default) or last")
     add("--latent", metavar="HOW", default="expanded", help="latent attention: expanded (the default) or absorbed")
@@ -296,7 +357,9 @@ def _setting(args: Namespace) -> dict[str, Any]:
     """The arguments of `count`: what was given, sizes as integers. Raises SettingError."""
     given = {name: getattr(args, name) for name in ("logits", "latent", "convention", "weights", "cache", "state")}
     sizes = {name: getattr(args, name) for name in SIZES}
-    return given | {name: parse_size(t, f"--{name.replace('_', '-')}", SIZES[name]) for name, t in sizes.items() if t is not None}
+    return given | {
+        name: parse_size(t, f"--{name.replace('_', '-')}", SIZES[name]) for name, t in sizes.items() if t is not None
+    }
 
 
 def _letter(text: str, name: str) -> int | str:
@@ -311,7 +374,7 @@ def _load(parser: Parser, args: Namespace) -> Model:
         parser.error("MODEL is missing: a config.json, a preset, or org/name")
     from assay.sources import load
 
-    return load(args.model, allow=args.allow, cls=args.cls)
+    return load(args.model, allow=args.allow, cls=args.cls, mtp=args.mtp)
 
 
 def _list_conventions(style: Style) -> str:

@@ -35,6 +35,7 @@ class Config:
         self.prefix = prefix
         self.used: set[str] = set()
         self.children: dict[str, Config] = {}
+        self.mtp = False  # modules that predict further tokens are asked for
         self.notes: list[str] = []  # what a report says of what was read
         self.written: dict[str, str] = {}  # the key that a renamed one has in the file
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any
 
-from assay.errors import SizeError, SourceError
+from assay.errors import SettingError, SizeError, SourceError
 from assay.sources.classes import choose, family_of, finish
 from assay.sources.config import Config
 from assay.sources.families import FAMILIES, Family
+from assay.sources.families.common import CAUSAL
 from assay.sources.harmless import HARMLESS, INERT, is_harmless
 from assay.sources.published import publish
 from assay.sources.shown import name as shown
@@ -24,18 +25,30 @@ MOST = 6  # keys that one line names
 
 
 def read_config(
-    data: Mapping[str, Any], where: str, name: str, allow: Collection[str] = (), cls: str | None = None
+    data: Mapping[str, Any],
+    where: str,
+    name: str,
+    allow: Collection[str] = (),
+    cls: str | None = None,
+    mtp: bool = False,
 ) -> Model:
     """The model that a config describes, of the class `cls` or the one that the config names.
 
-    `where` names the file in messages, `name` the model; keys of `allow` may stay unread.
+    `where` names the file in messages, `name` the model; keys of `allow` may stay unread; `mtp` adds the modules that
+    predict further tokens.
     Raises SourceError naming file, key, value and what is allowed; SettingError for a class that the family lacks.
     """
     c = Config(data, where)
+    c.mtp = mtp
     family, notes = _family(c)
     choice = choose(c, family, cls)
     try:
-        made, names = finish(c, family.read(c), family, choice.role)
+        read = family.read(c)
+        if mtp and (choice.role != CAUSAL or not getattr(read, "further", ())):
+            raise SettingError(
+                f"mtp is asked for; {choice.cls} of {family.model_type} is described without modules for further tokens"
+            )
+        made, names = finish(c, read, family, choice.role)
         quantization, scheme = _quantization(c, family)
         notes += [*choice.notes, *c.notes, *_unknown(c, family, allow)]
         model = Model(
@@ -48,7 +61,7 @@ def read_config(
             width=made.width,
             positions=made.limit,
             trained=made.trained,
-            dtype=_dtype(c),
+            dtype=_dtype(c) or _nested_dtype(c),
             quantization=quantization,
             settings=made.settings,
             source_tokens=made.source_tokens,
@@ -117,6 +130,11 @@ def _dtype(c: Config) -> str | None:
             kept = c.word(key, None)
             return None if kept == "auto" else kept.removeprefix("torch.")
     return None
+
+
+def _nested_dtype(c: Config) -> str | None:
+    """The dtype that the config of the text model says."""
+    return _dtype(c.child("text_config")) if isinstance(c.data.get("text_config"), dict) else None
 
 
 def _unknown(c: Config, family: Family, allow: Collection[str]) -> list[str]:

@@ -273,3 +273,19 @@ def stack(
         Head(rows, width, shared, norm=norm, **head),
         trained=c.maybe("max_position_embeddings", trained),
     )
+
+
+def predicting(c: Config, made: Decoder, layer: Layer, norm: Norm) -> Decoder:
+    """The same with `num_nextn_predict_layers` modules for further tokens, where they are asked for."""
+    key = "num_nextn_predict_layers"
+    if not c.mtp:
+        c.skip(key)
+        return made
+    from assay.blocks.further import FurtherDecoder, FurtherLayer
+
+    count = c.size(key, most=DEPTH)
+    module = FurtherLayer(layer.steps, "further prediction", made.embedding.vocab, made.width, norm)
+    c.notes.append("each module for further tokens stores the embedding and the head once more, as its files do")
+    return FurtherDecoder(
+        made.embedding, made.layers, made.head, made.limit, made.trained, made.names, (module,) * count
+    )

@@ -3,9 +3,21 @@
 from __future__ import annotations
 
 from assay.blocks import Attention, Decoder, Layer, Mlp, Moe
+from assay.blocks.further import further_names
 from assay.sources.config import Config
-from assay.sources.families.common import activation, depth, family, heads, pre_norm, rms, rope, stack, windows
-from assay.sources.families.experts import FURTHER, SHARED, each, label, routed, window_of
+from assay.sources.families.common import (
+    activation,
+    depth,
+    family,
+    heads,
+    pre_norm,
+    predicting,
+    rms,
+    rope,
+    stack,
+    windows,
+)
+from assay.sources.families.experts import FURTHER, LAYER, SHARED, each, label, routed, window_of
 
 
 def first_dense(c: Config, n: int, attention: Attention, moe: Moe, width: int, first: int) -> tuple[Layer, ...]:
@@ -20,7 +32,7 @@ def first_dense(c: Config, n: int, attention: Attention, moe: Moe, width: int, f
     return each([i < until for i in range(n)], layer)
 
 
-@family("glm4_moe", cls="Glm4MoeForCausalLM", names=SHARED, harmless=FURTHER)
+@family("glm4_moe", cls="Glm4MoeForCausalLM", names={**SHARED, **further_names(LAYER)}, harmless=FURTHER)
 def glm4_moe(c: Config) -> Decoder:
     """Zeng et al. 2025 (GLM-4.5)."""
     c.rename(num_local_experts="n_routed_experts")
@@ -38,7 +50,8 @@ def glm4_moe(c: Config) -> Decoder:
     )
     moe = routed(c, "n_routed_experts", 128, 8, 1408, ("n_shared_experts", 1))
     layers = first_dense(c, depth(c, 46), attention, moe, 10944, 1)
-    return stack(c, layers, d, norm, vocab=151552, trained=131072)
+    made = stack(c, layers, d, norm, vocab=151552, trained=131072)
+    return predicting(c, made, pre_norm(attention, moe, norm), norm)
 
 
 @family("sarvam_moe", cls="Glm4MoeForCausalLM", names=SHARED, harmless=FURTHER)

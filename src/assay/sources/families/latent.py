@@ -6,13 +6,15 @@ from collections.abc import Sequence
 from typing import Any, Literal
 
 from assay.blocks import Body, Branch, Decoder, Latent, Layer, Mlp, Moe, Norm, Router, Step
+from assay.blocks.further import further_names
 from assay.sources.config import Config
-from assay.sources.families.common import activation, by_kind, depth, family, rms, rope, stack, under
+from assay.sources.families.common import activation, by_kind, depth, family, predicting, rms, rope, stack, under
 from assay.sources.families.llama import LLAMA
 
 # both down projections of keys and values are one matrix, both up projections another, head by head
 LATENT = {
     **LLAMA,
+    **further_names("model.layers.{i}."),
     **under(
         "model.layers.{i}.",
         {
@@ -138,7 +140,8 @@ def decoder(
         feed = Branch(experts, norm, after) if experts is not None and sparse else Branch(dense(c), norm)
         return Layer((Step((Branch(mixer, norm),), scale=branches), Step((feed,), scale=branches)), kind)
 
-    return stack(c, by_kind(kinds, layer), width, norm, **more)
+    made = stack(c, by_kind(kinds, layer), width, norm, **more)
+    return predicting(c, made, layer("sparse" if experts is not None else "dense"), norm)
 
 
 @family("deepseek_v3", "kimi_k2", cls="DeepseekV3ForCausalLM", names=LATENT, harmless=HARMLESS)

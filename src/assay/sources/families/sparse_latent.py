@@ -10,7 +10,7 @@ from assay.blocks.sparse import FusedGateLatent, GatedInput, Indexer, SparseLate
 from assay.blocks.stacks import Scaled
 from assay.records import replace
 from assay.sources.config import Config
-from assay.sources.families.common import by_kind, depth, family, rms, stack, under
+from assay.sources.families.common import by_kind, depth, family, predicting, rms, stack, under
 from assay.sources.families.latent import HARMLESS, LATENT, dense, latent, routed, sparse_layers
 
 INDEXER = under(
@@ -79,8 +79,8 @@ def layers_of(c: Config, kinds: Sequence[str], indices: Sequence[str], mixers: d
         name = kind[0] if len(set(indices)) == 1 else f"{kind[0]}, {kind[1]} index"
         return Layer((Step((Branch(mixers[kind[1]], norm),)), Step((Branch(body, norm),))), name)
 
-    made = by_kind(list(zip(kinds, indices, strict=True)), layer)
-    return stack(c, made, c.size("hidden_size"), norm)
+    made = stack(c, by_kind(list(zip(kinds, indices, strict=True)), layer), c.size("hidden_size"), norm)
+    return predicting(c, made, layer(("sparse" if experts is not None else "dense", "full")), norm)
 
 
 @family("deepseek_v32", cls="DeepseekV32ForCausalLM", names=SPARSE, harmless=_HARMLESS)
