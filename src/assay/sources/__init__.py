@@ -25,11 +25,12 @@ def load(
 
     Args:
         what: in this order: `-` (a config on standard input), a path (a config.json, a folder holding one, a
-            description in TOML, a .gguf file), a preset, `org/name[@revision]` in the hub's local cache, then on the hub.
+            description in TOML, a .gguf file), a preset, `org/name[@revision]` in the hub's local cache, then on the
+            hub.
             Or a dict as a config.json holds it, or a config object of `transformers`.
         allow: keys of the config that nobody accounts for and that may stay so; a note says so.
-        cls: the class to read instead of the one that the config names: causal, base, sequence-classification,
-            token-classification, or a class's name.
+        cls: the class to read instead of the one that the config names: causal, masked, base,
+            sequence-classification, token-classification or another that the family has, or a class's name.
         mtp: with the modules that predict further tokens, as the config counts them.
 
     Raises:

@@ -39,9 +39,12 @@ RENAMED = {
 
 _KINDS = {
     "an encoder": """
-        canine ernie_m flaubert funnel ibert lilt markuplm mega neobert neomme nezha perceiver qdqbert
-        reformer retribert roc_bert splinter xlm
+        canine ernie_m flaubert lilt markuplm mega neobert nezha qdqbert reformer retribert roc_bert splinter xlm
     """,
+    "an encoder that shortens its sequence from block to block": "funnel",
+    "an encoder that keeps whole numbers beside its weights": "ibert",
+    "an encoder of a fixed number of latent vectors": "perceiver",
+    "an encoder of words and image patches in one sequence": "neomme",
     "an encoder-decoder": """
         pop2piano seamless_m4t seamless_m4t_v2 speech_to_text speecht5 t5gemma2 udop
     """,
@@ -73,8 +76,8 @@ _KINDS = {
         internvl internvl_chat janus kimi_k25 kimi_k3 kimi_vl kosmos-2 lfm2_vl llama4 llava llava_llama llava_mistral
         llava_next llava_next_video llava_onevision llava_qwen2 locateanything maira2 minicpmo minicpmv mistral3 mllama
         modernvbert molmo molmo2 moss_transcribe_diarize musicflamingo nemo_speechlm NVLM_D omniasr ovis2 paligemma
-        perception_lm phi3_v phi4_multimodal pixtral qwen2_5_omni qwen2_5_vl qwen2_audio qwen2_vl qwen3_5 qwen3_5_moe
-        qwen3_asr qwen3_omni_moe qwen3_vl qwen3_vl_moe qwen4_exp siglip2 smolvlm speech-encoder-decoder
+        perception_lm phi3_v phi4_multimodal pixtral qwen2_5_omni qwen2_audio
+        qwen3_asr qwen3_omni_moe qwen4_exp siglip2 smolvlm speech-encoder-decoder
         trocr ultravbert ultravox vibevoice_asr video_llava vilt vipllava vision-encoder-decoder
         vision-text-dual-encoder visual_bert voxtral voxtral_realtime xclip
     """,
