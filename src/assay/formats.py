@@ -111,7 +111,8 @@ class Scheme:
     """Which matrices of a model are stored in which format: the first rule that fits, else the default.
 
     `parts` are the parts of a model that hold such matrices, `buffers` is the dtype of stored buffers where it is not
-    that of everything else. `unknown` says why no bytes can be told, where the format is not known.
+    that of everything else. `total` is the bytes of all tensors, where headers of the files themselves say so and not
+    a rule, and `elements` is how many they hold. `unknown` says why no bytes can be told, where no format is known.
     """
 
     says: str
@@ -119,4 +120,6 @@ class Scheme:
     default: Format | None = None
     parts: tuple[str, ...] = ("attention", "mixer", "mlp", "experts", "tower")
     buffers: str | None = None
+    total: int | None = None
+    elements: int | None = None
     unknown: str = ""

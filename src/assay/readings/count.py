@@ -229,7 +229,16 @@ def count_setting(model: Model, asked: Setting) -> Count:
 
 
 def weight_bytes(model: Model, weights: Parameters, asked: Setting) -> Size | None:
-    """Bytes of all that a checkpoint stores: in the model's own formats, or every element in the dtype asked for."""
+    """Bytes of all that a checkpoint stores: in the model's own formats, or every element in the dtype asked for.
+
+    Raises SettingError where the model's own file holds another number of elements than its architecture has.
+    """
+    held = None if model.scheme is None else model.scheme.elements
+    if held not in (None, weights.total + weights.buffers):
+        raise SettingError(
+            f"{model.source}: its tensors hold {held:,} elements, and the architecture that its metadata name has "
+            f"{weights.total + weights.buffers:,}"
+        )
     if not asked.quantized:
         return bytes_of(weights.total + weights.buffers, asked.weights)
     from assay.readings.weights import stored_bytes

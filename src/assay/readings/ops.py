@@ -10,6 +10,7 @@ from assay.readings.conventions import Convention
 from assay.readings.conventions import convention as convention_of
 from assay.readings.dtypes import bytes_of
 from assay.readings.setting import Setting
+from assay.readings.tensors import tensors
 from assay.records import dataclass
 from assay.size import Size, ceil_div, minimum
 from assay.spec import Block, Model, Op, Segment
@@ -76,10 +77,13 @@ def list_ops(model: Model, asked: Setting) -> tuple[Listing, ...]:
     """Every op of every distinct block, in order; FLOPs under the setting's convention."""
     prices = convention_of(asked.convention)
     seen: set[str] = set()
-    return tuple(_listing(segment, asked, prices, seen) for segment in model.segments)
+    average = average_bytes(model) if asked.quantized else None
+    return tuple(_listing(segment, asked, prices, seen, average) for segment in model.segments)
 
 
-def _listing(segment: Segment, asked: Setting, prices: Convention, seen: set[str]) -> Listing:
+def _listing(
+    segment: Segment, asked: Setting, prices: Convention, seen: set[str], average: tuple[int, int] | None
+) -> Listing:
     block = segment.absorbed if segment.absorbed is not None and asked.latent == "absorbed" else segment.block
     extent = bind(block, placed(segment, asked.sizes()))
     spent = Visible(extent.sizes).shared_with(extent) if prices.visible else extent
@@ -92,7 +96,8 @@ def _listing(segment: Segment, asked: Setting, prices: Convention, seen: set[str
         parameters = parameters + sum((elements * times for elements, times in new), start=0)
         held = sum((elements for elements, _ in new), start=0)
         flops = prices.flops(kind_of(op).work(op, spent))
-        rows.append(_row(op, block, extent, asked, kept, (held, buffers, shared), flops))
+        weighs = weighed(op, block, extent, asked, average)
+        rows.append(_row(op, extent, asked, kept, (held, buffers, shared), flops, weighs))
     used = {axis for op in block.ops for axis in (*op.axes, *(a for t in op.inputs for a in t.axes))}
     return Listing(
         segment.name,
@@ -131,12 +136,12 @@ def _own(
 
 def _row(
     op: Op,
-    block: Block,
     extent: Extent,
     asked: Setting,
     kept: set[str],
     held: tuple[Size, Size, bool],
     flops: Size,
+    weighs: Size,
 ) -> OpRow:
     kind = kind_of(op)
     passed = activation_dtype(asked)
@@ -150,15 +155,25 @@ def _row(
         Operand(op.name, op.axes, tuple(extent.sizes[a] for a in op.axes)),
         *held,
         flops,
-        weighed(op, block, extent, asked),
+        weighs,
         bytes_of(reads - cached, passed) + bytes_of(cached, asked.cache),
         bytes_of(kind.writes(op, extent), asked.cache if kind.storage == "state" else passed),
     )
 
 
-def weighed(op: Op, block: Block, extent: Extent, asked: Setting) -> Size:
+def average_bytes(model: Model) -> tuple[int, int] | None:
+    """Bytes and elements of all weights, where headers of files say what all of them weigh and no rule says more."""
+    total = model.scheme.total if model.scheme is not None else None
+    if total is None:
+        return None
+    return total, sum(entry.times * entry.elements for entry in tensors(model))
+
+
+def weighed(op: Op, block: Block, extent: Extent, asked: Setting, average: tuple[int, int] | None = None) -> Size:
     """Bytes of weights that one run reads: of a quantized matrix, its share of what the format keeps."""
     read = kind_of(op).weighs(op, extent)
+    if average is not None:
+        return ceil_div(read * average[0], average[1])
     formats = [block.weight(weight.name).format for weight in op.weights] if asked.quantized else []
     if not any(formats):
         return bytes_of(read, asked.weights)

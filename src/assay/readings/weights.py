@@ -17,6 +17,8 @@ def stored_bytes(model: Model, plain: str) -> Size | None:
     scheme = model.scheme
     if scheme is not None and scheme.unknown:
         return None
+    if scheme is not None and scheme.total is not None:
+        return scheme.total
     buffers = scheme.buffers if scheme is not None else None
     total: Size = 0
     for entry in tensors(model):

@@ -68,7 +68,8 @@ def stored_as(model: Model, counted: Count) -> str:
     asked = counted.setting
     if not asked.quantized or model.scheme is None or model.scheme.unknown:
         return f"weights {asked.weights}"
-    return f"weights {model.scheme.says}, the rest {asked.weights}"
+    rest = f", the rest {asked.weights}" if model.scheme.total is None else ""
+    return f"weights {model.scheme.says}{rest}"
 
 
 def report(

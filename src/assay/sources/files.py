@@ -84,6 +84,14 @@ def title(path: str) -> str:
     return name(os.path.basename(folder) or CONFIG)
 
 
+def inside(folder: str) -> list[str]:
+    """The names in a folder, [] for anything else."""
+    try:
+        return sorted(os.listdir(folder))
+    except OSError:
+        return []
+
+
 def _holds(folder: str) -> str:
     try:
         inside = sorted(os.listdir(folder))

@@ -26,9 +26,9 @@ _MAGIC = {  # files that people hand over by mistake, and some text that is no U
 }
 
 
-def parse(raw: bytes, where: str) -> dict[str, Any]:
+def parse(raw: bytes, where: str, wanted: str = WANTED, limit: int = LIMIT) -> dict[str, Any]:
     """The object that some bytes hold. Raises SourceError naming `where`, and line and column of what does not fit."""
-    text = decode(raw, where)
+    text = decode(raw, where, wanted, limit)
     try:
         found = json.loads(
             text,
@@ -44,16 +44,16 @@ def parse(raw: bytes, where: str) -> dict[str, Any]:
     except RecursionError:
         raise SourceError(_deep(where)) from None
     if not isinstance(found, dict):
-        raise SourceError(f"{where}: holds {_kind(found)}; {WANTED}")
+        raise SourceError(f"{where}: holds {_kind(found)}; {wanted}")
     if text.count("{") + text.count("[") > DEPTH:
         _check_depth(found, where)
     return plain(found, where) if "Infinity" in text else found
 
 
-def decode(raw: bytes, where: str, wanted: str = WANTED) -> str:
+def decode(raw: bytes, where: str, wanted: str = WANTED, limit: int = LIMIT) -> str:
     """The text of some bytes. Raises SourceError, saying what is `wanted`, for what is empty, too large or no UTF-8."""
-    if len(raw) > LIMIT:
-        raise SourceError(f"{where}: larger than {LIMIT >> 20} MiB; {wanted}, of a few kilobytes")
+    if len(raw) > limit:
+        raise SourceError(f"{where}: larger than {limit >> 20} MiB; {wanted}, of a few kilobytes")
     if not raw.strip():
         raise SourceError(f"{where}: empty; {wanted}")
     for magic, what in _MAGIC.items():

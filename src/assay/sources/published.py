@@ -23,13 +23,25 @@ _NAMED = """
 _NUMBERED = "kimi_linear minimax minimax_m2 mixtral phimoe"
 EXPERTS = dict.fromkeys(_NAMED.split(), _BY_NAME) | dict.fromkeys(_NUMBERED.split(), _BY_NUMBER)
 
-_SPARSE = (r"\.mlp\.(experts|gate|e_score_correction_bias|router)\b", r".block_sparse_moe.\1")
+# convolutions that the implementation packs and files keep apart
+_CONVOLUTIONS = {f"mixer.K{letter}": (r"\.conv1d\.", f".{letter}_conv1d.") for letter in "qkv"}
+SPLIT = dict.fromkeys(("bailing_hybrid", "kimi_linear", "olmo_hybrid"), _CONVOLUTIONS)
+
+_SPARSE = (r"\.mlp\.(experts|shared_experts|gate|e_score_correction_bias|router)\b", r".block_sparse_moe.\1")
 # an expression on the implementation's name, and the published one: each applied in turn
 RENAMED: dict[str, tuple[tuple[str, str], ...]] = {
     "mixtral": (_SPARSE,),
     "minimax": (_SPARSE,),
     "minimax_m2": (_SPARSE,),
-    "kimi_linear": (_SPARSE,),
+    "kimi_linear": (_SPARSE, (r"self_attn\.forget_gate\.", "self_attn.")),
+    "bailing_hybrid": (
+        (r"^model\.embed_tokens\.", "model.word_embeddings."),
+        (r"self_attn\.forget_gate\.", "self_attn."),
+        (r"\.self_attn\.o_proj\.", ".self_attn.dense."),
+        (r"\.self_attn\.", ".attention."),
+        (r"mlp\.gate\.e_score_correction_bias", "mlp.gate.expert_bias"),
+    ),
+    "gpt_neox": ((r"^lm_head\.", "embed_out."),),
     "phimoe": (_SPARSE, (r"block_sparse_moe\.router\.", "block_sparse_moe.gate.")),
     "granitemoe": (
         (r"block_sparse_moe\.experts\.gate_up_proj$", "block_sparse_moe.input_linear.weight"),
@@ -91,6 +103,6 @@ def published(name: str, where: Weight, model_type: str) -> Weight:
     ending = EXPERTS.get(model_type, {}).get(name)
     if ending is not None:
         path = _PACKED.sub(f".{{e}}.{ending}.weight", path)
-    for pattern, ours in RENAMED.get(model_type, ()):
+    for pattern, ours in filter(None, (SPLIT.get(model_type, {}).get(name), *RENAMED.get(model_type, ()))):
         path = re.sub(pattern, ours, path)
     return where if path == where.path else replace(where, published=path)

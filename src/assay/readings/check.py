@@ -1,0 +1,184 @@
+"""A checkpoint against a model: tensors that are missing, unexpected, or of another shape."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+
+from assay.errors import SettingError
+from assay.readings.tensors import Entry, Stored, tensors
+from assay.records import dataclass
+from assay.size import Size
+from assay.spec import Model
+
+Shape = tuple[Size, ...]
+Held = Mapping[str, Shape | None]  # names, and shapes where a header tells them
+
+# what old files hold and every loader makes anew: tables of rotation, causal masks, numbers of positions
+_RECOMPUTED = re.compile(
+    r"(?:.*\.)?(rotary_emb\.(inv_freq|cos_cached|sin_cached)|attn\.(masked_)?bias|attention\.(masked_)?bias"
+    r"|position_ids|num_batches_tracked|rope_freqs\.weight)$"
+)
+# scales of activations and caches, and descriptions of what is packed
+_ACCESSORY = re.compile(
+    r".*(\.(input|output|k|v|q|activation|input_global)_scale|\.weight_shape|\.weight_g_idx"
+    r"|\.quant_state\.\w+|\.kv_cache_scale|_scale_ub)$"
+)
+# one matrix under a second name: a tied head, a shared table
+_COPIES = ("lm_head.weight", "output.weight", "embed_out.weight", "encoder.embed_tokens.weight",
+           "decoder.embed_tokens.weight", "shared.weight", "cls.predictions.decoder.weight")  # fmt: skip
+_PREFIXES = (
+    "",
+    "model.",
+    "transformer.",
+    "language_model.",
+    "language_model.model.",
+    "model.language_model.",
+    "module.",
+)
+_AXES = re.compile(r"\{([^{}]+)\}")
+
+
+@dataclass(frozen=True)
+class Difference:
+    """A tensor on which the two sides disagree: `what` is missing, unexpected or shape."""
+
+    what: str
+    name: str
+    expected: Shape | None = None
+    held: Shape | None = None
+
+
+@dataclass(frozen=True)
+class Check:
+    """The differences, and what was no difference: tensors that agree, are recomputed, or predict further tokens."""
+
+    agree: int
+    differences: tuple[Difference, ...]
+    recomputed: int = 0
+    further: int = 0
+
+
+def check(model: Model, held: Held, spell: Callable[[str], str] | None = None) -> Check:
+    """Compare names and shapes of a checkpoint with what a model implies.
+
+    Published names are accepted and the public implementation's, with or without what wraps the model. `spell` turns
+    a published name into another convention's, where an axis that it drops comes first in the shape. Raises
+    SettingError for a model whose weights are in a format that is not known.
+    """
+    if model.scheme is not None and model.scheme.unknown:
+        raise SettingError(f"{model.name} cannot be checked: its weights' format is not known: {model.scheme.unknown}")
+    named = {_modern(name): shape for name, shape in held.items()}
+    wanted = list(_expected(model, spell))
+    turn = _prefix(wanted, named)
+    left = dict(named)
+    agree: int = 0
+    found: list[Difference] = []
+    for ways in wanted:
+        spelled = [[(turn(name), shape) for name, shape in way] for way in ways]
+        way = max(spelled, key=lambda one: sum(name in named for name, _ in one))
+        for name, expected in way:
+            if name not in named:
+                found.append(Difference("missing", name, expected))
+                continue
+            left.pop(name, None)
+            if _same(expected, named[name]):
+                agree += 1
+            else:
+                found.append(Difference("shape", name, expected, named[name]))
+    further = _further(left)
+    for name, shape in left.items():
+        if name in further or _RECOMPUTED.fullmatch(name) or (model.scheme and _ACCESSORY.fullmatch(name)):
+            continue
+        if not _is_copy(name, shape, model):
+            found.append(Difference("unexpected", name, None, shape))
+    return Check(agree, tuple(found), sum(bool(_RECOMPUTED.fullmatch(name)) for name in left), len(further))
+
+
+Way = list[tuple[str, Shape]]  # tensors that together hold an entry
+
+
+def _expected(model: Model, spell: Callable[[str], str] | None) -> Iterator[list[Way]]:
+    """The tensors of each entry, as published files have them and as the implementation does."""
+    for entry in tensors(model):
+        for layer in entry.layers or ("",):
+            ways = [[piece for stored in entry.checkpoint for piece in _pieces(stored, str(layer), spell)]]
+            quantized = any(stored.format for stored in entry.checkpoint)
+            if spell is None and not quantized:
+                ways.append(list(_library(entry, str(layer))))
+            yield ways
+
+
+def _library(entry: Entry, layer: str) -> Iterator[tuple[str, Shape]]:
+    each = entry.times // (len(entry.layers) or 1)
+    for name in _spread(entry.path.replace("{i}", layer), each):
+        yield name, entry.shape
+
+
+def _pieces(stored: Stored, layer: str, spell: Callable[[str], str] | None) -> Iterator[tuple[str, Shape]]:
+    path, shape, times = stored.path, stored.shape, stored.times
+    if spell is not None:
+        path = spell(path)
+        if _AXES.search(stored.path.replace("{i}", "")) and not _AXES.search(path.replace("{i}", "")):
+            shape, times = (times, *shape), 1
+    for name in _spread(path.replace("{i}", layer), times):
+        if stored.format is None or spell is not None:
+            yield name, shape
+            continue
+        several, outputs, inputs = stored.matrices
+        base = name.removesuffix(".weight")
+        for piece in stored.format.pieces:
+            own = piece.shape(outputs, inputs)
+            joint = "" if piece.suffix.startswith("_") else "."
+            yield f"{base}{joint}{piece.suffix}", own if several == 1 else (several, *own)
+
+
+def _spread(path: str, times: Size) -> Iterator[str]:
+    """A path with axes in braces as the names of all its tensors."""
+    if not _AXES.search(path):
+        yield path
+        return
+    for index in range(times):
+        yield _AXES.sub(str(index), path)
+
+
+def _prefix(wanted: list[list[Way]], named: Held) -> Callable[[str], str]:
+    """How the checkpoint wraps the model: what to take off a name's beginning and what to put there."""
+    sample = [name for ways in wanted[:: max(1, len(wanted) // 60)] for way in ways for name, _ in way[:2]]
+    firsts = dict.fromkeys(["", *(name.partition(".")[0] + "." for name in sample)])
+    choices = [(off, on) for off in firsts for on in _PREFIXES]
+
+    def turned(name: str, off: str, on: str) -> str:
+        return on + name.removeprefix(off) if name.startswith(off) else name
+
+    # a prefix of the model is one for most of its names; `lm_head` stays as it is
+    off, on = max(choices, key=lambda pair: sum(turned(name, *pair) in named for name in sample))
+
+    def turn(name: str) -> str:
+        made = turned(name, off, on)
+        return name if made not in named and name in named else made
+
+    return turn
+
+
+def _modern(name: str) -> str:
+    """Names of norms that old files spell in TensorFlow's way."""
+    return re.sub(r"LayerNorm\.gamma$", "LayerNorm.weight", re.sub(r"LayerNorm\.beta$", "LayerNorm.bias", name))
+
+
+def _same(expected: Shape, held: Shape | None) -> bool:
+    return held is None or expected == held or (expected in ((), (1,)) and held in ((), (1,)))
+
+
+def _further(left: Held) -> set[str]:
+    """Tensors of modules that predict further tokens, which no forward pass of the model runs."""
+    heads = {name.partition("eh_proj")[0] for name in left if ".eh_proj" in name}
+    return {name for name in left if re.match(r"(model\.)?mtp\.", name) or any(name.startswith(at) for at in heads)}
+
+
+def _is_copy(name: str, shape: Shape | None, model: Model) -> bool:
+    """True for the embedding under a second name."""
+    if not name.endswith(_COPIES):
+        return False
+    tables = [entry.shape for entry in tensors(model) if entry.part == "embedding"]
+    return shape is None or shape in tables
