@@ -1,0 +1,192 @@
+"""BERT's layer with rotary positions: Nomic BERT, GTE, Jina's embeddings."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from assay.blocks import Attention, Decoder, Mlp
+from assay.blocks.encoders import Encoder, MaskedHead, Tables
+from assay.sources.config import Config
+from assay.sources.families.common import (
+    BASE,
+    MASKED,
+    SEQUENCE,
+    TOKEN,
+    Class,
+    activation,
+    depth,
+    heads,
+    rope,
+)
+from assay.sources.families.encoders import (
+    CHOICE,
+    DEFAULTS,
+    each_label,
+    encoder,
+    head,
+    masked,
+    norm_of,
+    nothing,
+    pooled_labels,
+    post_norm,
+    roberta_classes,
+    stored,
+)
+
+# BERT's layer with its norms behind the sums, by today's names
+_TURNED = {
+    "Gt0": "post_attention_layernorm.weight",
+    "Wq": "self_attn.q_proj.weight",
+    "Wk": "self_attn.k_proj.weight",
+    "Wv": "self_attn.v_proj.weight",
+    "Wo": "self_attn.o_proj.weight",
+    "Gt1": "post_mlp_layernorm.weight",
+}
+_GATED = _TURNED | {"Wg": "mlp.gate_proj.weight", "Wu": "mlp.up_proj.weight", "Wd": "mlp.down_proj.weight"}
+_SCORE = {"Wscore": "classifier.weight"}
+
+
+@dataclass(frozen=True)
+class _Own:
+    """What tells these families apart: the config class's defaults, the biases, the MLP."""
+
+    defaults: Mapping[str, Any]
+    theta: float
+    bias: str = "qkvo"
+    mlp_bias: str = "ud"
+    gated: bool = False
+    fewest_types: int = 1
+
+
+def _turned(c: Config, own: _Own) -> Encoder:
+    """Words and token types; BERT's layer with rotary positions."""
+    c.absent(**{**DEFAULTS, **own.defaults})
+    c.inert("is_decoder", False)
+    d = c.size("hidden_size")
+    found = heads(c, d)
+    turned = rope(c, found.width, own.theta)
+    attention = Attention(found.query, found.query, found.width, bias=own.bias, positions=turned, sees="all")
+    mlp = Mlp(c.size("intermediate_size"), own.gated, activation(c, default=None), own.mlp_bias)
+    types = c.size("type_vocab_size", least=own.fewest_types)
+    c.flag("tie_word_embeddings", True)
+    return Encoder(
+        Tables(c.size("vocab_size"), d, norm=norm_of(c), tables=(("type", types),) if types else ()),
+        (post_norm(attention, mlp, norm_of(c)),) * depth(c),
+        None,
+        trained=c.maybe("max_position_embeddings"),
+    )
+
+
+_NOMIC_HEAD = head("cls.predictions.", norm="transform.layer_norm")
+
+
+@encoder(
+    "nomic_bert",
+    stem="NomicBert",
+    names=stored("nomic_bert.", _GATED, "layers.{i}."),
+    classes=(
+        Class(MASKED, "ForMaskedLM", masked, _NOMIC_HEAD),
+        Class(BASE, "Model", nothing, bare=True),
+        Class(
+            SEQUENCE,
+            "ForSequenceClassification",
+            pooled_labels,
+            {"Wpool": "nomic_bert.pooler.dense.weight", **_SCORE},
+        ),
+        Class(TOKEN, "ForTokenClassification", each_label, _SCORE),
+    ),
+)
+def nomic_bert(c: Config) -> Encoder:
+    """Nussbaum et al. 2024: gated, without biases."""
+    own = {"vocab_size": 30528, "hidden_act": "silu", "max_position_embeddings": 2048, "type_vocab_size": 2}
+    return _turned(c, _Own(own, 1000.0, bias="", mlp_bias="", gated=True))
+
+
+def _gte_masked(c: Config, made: Decoder) -> MaskedHead:
+    return masked(c, made, spare=False)
+
+
+_GTE_HEAD = head("lm_head.", "dense", "layer_norm") | {"Bout": "lm_head.decoder.bias"}
+
+
+@encoder(
+    "gte",
+    stem="Gte",
+    names=stored("gte.", _GATED, "layers.{i}."),
+    classes=(
+        Class(MASKED, "ForMaskedLM", _gte_masked, _GTE_HEAD),
+        Class(BASE, "Model", nothing, bare=True),
+        Class(SEQUENCE, "ForSequenceClassification", pooled_labels, {"Wpool": "gte.pooler.dense.weight", **_SCORE}),
+        Class(TOKEN, "ForTokenClassification", each_label, _SCORE),
+    ),
+)
+def gte(c: Config) -> Encoder:
+    """Zhang et al. 2024 (mGTE): gated; a bias at the end of the MLP alone."""
+    own = {"vocab_size": 250048, "max_position_embeddings": 8192, "type_vocab_size": 1}
+    return _turned(c, _Own(own, 160000.0, mlp_bias="d", gated=True, fewest_types=0))
+
+
+# the code that such a repository carries beside its config
+_NEW = {
+    "Gt0": "attn_ln.weight",
+    "Wq": "attention.qkv_proj.weight[+(g r k) d]",
+    "Wk": "attention.qkv_proj.weight[+(g k) d]",
+    "Wv": "attention.qkv_proj.weight[+(g v) d]",
+    "Bq": "attention.qkv_proj.bias[+(g r k)]",
+    "Bk": "attention.qkv_proj.bias[+(g k)]",
+    "Bv": "attention.qkv_proj.bias[+(g v)]",
+    "Wo": "attention.o_proj.weight",
+    "Gt1": "mlp_ln.weight",
+    "Wu": "mlp.up_gate_proj.weight[+f d]",
+    "Wg": "mlp.up_gate_proj.weight[+f d]",
+    "Wd": "mlp.down_proj.weight",
+}
+
+
+@encoder(
+    "new",
+    stem="New",
+    names=stored("new.", _NEW),
+    classes=(
+        Class(BASE, "Model", nothing, bare=True),
+        Class(MASKED, "ForMaskedLM", _gte_masked, head("lm_head.", "dense", "norm") | {"Bout": "lm_head.decoder.bias"}),
+        Class(SEQUENCE, "ForSequenceClassification", pooled_labels, {"Wpool": "new.pooler.dense.weight", **_SCORE}),
+        Class(TOKEN, "ForTokenClassification", each_label, _SCORE),
+    ),
+    harmless=(
+        *("unpad_inputs", "use_memory_efficient_attention", "pack_qkv"),
+        *("logn_attention_scale", "logn_attention_clip1"),
+    ),
+)
+def new(c: Config) -> Encoder:
+    """The same before the library had it."""
+    c.inert("layer_norm_type", "layer_norm")
+    c.inert("position_embedding_type", "rope")
+    own = {"vocab_size": 30528, "max_position_embeddings": 2048, "type_vocab_size": 1}
+    return _turned(c, _Own(own, 10000.0, mlp_bias="d", gated=True, fewest_types=0))
+
+
+_JINA_HEAD = head("lm_head.", "dense", "layer_norm")
+
+
+@encoder(
+    "jina_embeddings_v3",
+    stem="JinaEmbeddingsV3",
+    names=stored("roberta.", _TURNED | {"Wu": "mlp.fc1.weight", "Wd": "mlp.fc2.weight"}, "layers.{i}."),
+    classes=tuple(one for one in roberta_classes("roberta.", _JINA_HEAD) if one.role != CHOICE),
+)
+def jina_embeddings_v3(c: Config) -> Encoder:
+    """Sturua et al. 2024: XLM-R with rotary positions."""
+    own = {
+        "vocab_size": 250002,
+        "hidden_size": 1024,
+        "intermediate_size": 4096,
+        "num_hidden_layers": 24,
+        "num_attention_heads": 16,
+        "max_position_embeddings": 8194,
+        "layer_norm_eps": 1e-5,
+        "type_vocab_size": 1,
+    }
+    return _turned(c, _Own(own, 20000.0))
