@@ -155,3 +155,120 @@ def test_keys_within_towers_are_named_whole() -> None:
     new = {"model_type": "siglip", "vision_config": {"use_rope": True}}
     with pytest.raises(SourceError, match=r"config: vision_config\.use_rope is true: not known for siglip"):
         read_config(new, "config", "model")
+
+
+TEXT = {"hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2, "num_attention_heads": 4}
+TEXT |= {"num_key_value_heads": 2, "vocab_size": 90}
+QWEN = {"depth": 3, "hidden_size": 32, "num_heads": 4, "out_hidden_size": 32, "intermediate_size": 40, "patch_size": 4}
+QWEN |= {"num_position_embeddings": 64, "deepstack_visual_indexes": [0, 2]}
+GENERATES = "AutoModelForImageTextToText"
+DELTA = {"linear_key_head_dim": 8, "linear_value_head_dim": 8, "linear_num_key_heads": 2, "linear_num_value_heads": 4}
+TOWERS: dict[str, dict[str, Any]] = {
+    "qwen2_vl": {"model_type": "qwen2_vl"},
+    "qwen2_vl, small": {
+        "model_type": "qwen2_vl",
+        "text_config": {**TEXT, "tie_word_embeddings": True},
+        "vision_config": {"depth": 2, "embed_dim": 32, "hidden_size": 32, "num_heads": 2, "mlp_ratio": 3},
+    },
+    "qwen2_5_vl": {"model_type": "qwen2_5_vl"},
+    "qwen2_5_vl, small": {
+        "model_type": "qwen2_5_vl",
+        "text_config": TEXT,
+        "vision_config": {
+            "depth": 3,
+            "hidden_size": 32,
+            "num_heads": 4,
+            "out_hidden_size": 32,
+            "intermediate_size": 40,
+            "fullatt_block_indexes": [1],
+            "patch_size": 4,
+            "window_size": 16,
+        },
+    },
+    "qwen3_vl": {"model_type": "qwen3_vl"},
+    "qwen3_vl, small": {
+        "model_type": "qwen3_vl",
+        "text_config": {**TEXT, "head_dim": 12, "attention_bias": True},
+        "vision_config": QWEN,
+        "tie_word_embeddings": True,
+    },
+    "qwen3_vl_moe": {"model_type": "qwen3_vl_moe"},
+    "qwen3_vl_moe, small": {
+        "model_type": "qwen3_vl_moe",
+        "text_config": {**TEXT, "num_experts": 4, "num_experts_per_tok": 2, "moe_intermediate_size": 24},
+        "vision_config": {**QWEN, "temporal_patch_size": 1, "spatial_merge_size": 3},
+    },
+    "qwen3_5, small": {
+        "model_type": "qwen3_5",
+        "text_config": {**TEXT, **DELTA, "head_dim": 16, "num_hidden_layers": 4},
+        "vision_config": {**QWEN, "deepstack_visual_indexes": []},
+    },
+    "qwen3_5_moe, small": {
+        "model_type": "qwen3_5_moe",
+        "text_config": {**TEXT, **DELTA, "head_dim": 16, "num_experts": 4, "num_experts_per_tok": 2}
+        | {"moe_intermediate_size": 24, "shared_expert_intermediate_size": 20},
+        "vision_config": {**QWEN, "deepstack_visual_indexes": []},
+    },
+}
+
+
+@needs_library
+@pytest.mark.parametrize("case", TOWERS)
+def test_text_models_with_towers(case: str) -> None:
+    check_against_library(TOWERS[case], auto=GENERATES)
+
+
+@needs_library
+@pytest.mark.parametrize("case", ["qwen2_vl, small", "qwen3_vl, small"])
+def test_base_models_lack_a_head(case: str) -> None:
+    stem = {"qwen2_vl": "Qwen2VL", "qwen3_vl": "Qwen3VL"}[TOWERS[case]["model_type"]]
+    check_against_library({**TOWERS[case], "architectures": [f"{stem}Model"]}, auto="AutoModel")
+
+
+def tower_flops(config: dict[str, Any], run: Any) -> int:
+    """2 per multiply-add while `run` calls a part of the library's model."""
+    torch = pytest.importorskip("torch")
+    transformers = pytest.importorskip("transformers")
+    from torch.utils.flop_counter import FlopCounterMode
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        made = transformers.AutoConfig.for_model(**config)
+        model = getattr(transformers, GENERATES).from_config(made, attn_implementation="eager").eval()
+        with FlopCounterMode(display=False) as counter, torch.no_grad():
+            run(model)
+    return int(counter.get_total_flops())
+
+
+@needs_library
+@pytest.mark.parametrize("case", ["qwen2_vl, small", "qwen2_5_vl, small", "qwen3_vl, small", "qwen3_5, small"])
+def test_flops_of_towers_of_any_size(case: str) -> None:
+    """8 x 12 patches, merged two by two into 24 tokens; windows of 4 x 4 patches are whole."""
+    import torch
+
+    config = TOWERS[case]
+    ours = count(read_config(config, "config", "model"), tokens=30, images=1, image_tokens=24)
+
+    def run(model: Any) -> None:
+        first = model.model.visual.patch_embed
+        channels, frames, side = first.in_channels, first.temporal_patch_size, first.patch_size
+        model.model.visual(torch.zeros((96, channels * frames * side * side)), grid_thw=torch.tensor([[1, 8, 12]]))
+
+    assert ours.flops.by_part["tower"] == tower_flops(config, run)
+
+
+def test_images_of_any_size_are_a_setting() -> None:
+    """1,024 x 1,024 pixels where nothing is said: 32 x 32 tokens of Qwen3-VL, each of 32 x 32 pixels."""
+    model = read_config(TOWERS["qwen3_vl"], "config", "model")
+    bare, seen = count(model), count(model, images=2)
+    assert (bare.setting.images, bare.flops.by_part["tower"]) == (0, 0)
+    assert seen.setting.image_tokens == 1024
+    assert seen.flops.by_part["tower"] == 2 * count(model, images=1, image_tokens=1024).flops.by_part["tower"]
+    assert {part: n for part, n in seen.flops.by_part.items() if part != "tower"} == {
+        part: n for part, n in bare.flops.by_part.items() if part != "tower"
+    }
+    assert seen.flops.attention_scores == bare.flops.attention_scores
+    assert count(model, tokens=1, past=2048, images=2).flops.by_part["tower"] == 0  # seen in an earlier pass
+    assert seen.parameters == bare.parameters
+    with pytest.raises(SettingError, match="image tokens is 5; model has no tower"):
+        count(read_config({"model_type": "qwen3"}, "config", "model"), image_tokens=5)

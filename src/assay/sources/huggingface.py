@@ -67,6 +67,7 @@ def read_config(
             source_tokens=made.source_tokens,
             source_positions=made.source_limit,
             source_stride=made.source_stride,
+            source_extra=made.source_extra,
             sight=made.sight,
             ignored=tuple(c.unread()),
             notes=tuple(notes),

@@ -46,7 +46,7 @@ _KINDS = {
     "an encoder of a fixed number of latent vectors": "perceiver",
     "an encoder of words and image patches in one sequence": "neomme",
     "an encoder-decoder": """
-        pop2piano seamless_m4t seamless_m4t_v2 speech_to_text speecht5 t5gemma2 udop
+        pop2piano speech_to_text speecht5 t5gemma2 udop
     """,
     "a model with sparse latent attention": """
         axk2 deepseek_ref deepseek_v32 deepseek_v4 glm_moe_dsa longcat_flash

@@ -36,7 +36,7 @@ class Class:
 
     role: str
     suffix: str
-    end: Callable[[Config, Any], Ending | Decoder | None]
+    end: Callable[[Config, Any], Ending | Stack | None]
     names: Names = field(default_factory=dict)
     bare: bool = False  # the layers' names lack their first part
 
