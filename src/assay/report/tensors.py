@@ -59,7 +59,11 @@ def _figures(entry: Entry) -> list[str]:
 
 
 def document(version: str, model: Model, entries: Sequence[Entry]) -> dict[str, Any]:
-    """The same as one object of JSON; `count` is of one occurrence, `elements` of all."""
+    """The same as one object of JSON; `count` is of one occurrence, `elements` of all.
+
+    `path` is the public implementation's name, `checkpoint` what published files hold for it, before quantization:
+    as it is, or one tensor for each expert.
+    """
     buffers = sum((e.times * e.elements for e in entries if e.buffer), start=0)
     return {
         "assay": version,
@@ -76,6 +80,7 @@ def document(version: str, model: Model, entries: Sequence[Entry]) -> dict[str, 
                 "part": e.part,
                 "buffer": e.buffer,
                 "weights": list(e.weights),
+                "checkpoint": [{"name": s.path, "shape": list(s.shape), "times": s.times} for s in e.checkpoint],
             }
             for e in entries
         ],
