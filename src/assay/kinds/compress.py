@@ -8,7 +8,7 @@ begun, so that nothing is a difference of large totals.
 from __future__ import annotations
 
 from assay.kinds.base import Extent, Keys, Kind, Work, expect, flat, register
-from assay.size import Size, exact_div, floor_div, is_integer, maximum, minimum
+from assay.size import Size, exact_div, floor_div, is_integer, maximum, minimum, remainder
 from assay.spec import Axes, Op
 
 
@@ -17,13 +17,17 @@ def entries(tokens: Size, rate: Size) -> Size:
     return floor_div(tokens, rate)
 
 
+def filled(n: Size, past: Size, rate: Size) -> tuple[Size, Size, Size]:
+    """Windows full before, full now, and tokens of the one that is open: no large number is added to a small one."""
+    rests = remainder(past, rate) + remainder(n, rate)
+    carried = entries(rests, rate)
+    return entries(past, rate), entries(n, rate) + carried, rests - carried * rate
+
+
 def entry_pairs(n: Size, past: Size, rate: Size) -> Size:
     """(query, entry) pairs of n queries behind `past` tokens: sum over j = 1 … n of floor((past + j) / rate)."""
-    before = entries(past, rate)
-    reached = past - before * rate + n
-    q = entries(reached, rate)
-    own = rate * exact_div(q * (q - 1), 2) + q * (reached - q * rate + 1)
-    return n * before + own
+    before, q, rest = filled(n, past, rate)
+    return n * before + rate * exact_div(q * (q - 1), 2) + q * (rest + 1)
 
 
 def top_pairs(n: Size, past: Size, rate: Size, top: Size) -> Size:
@@ -56,8 +60,8 @@ def _check_pool(op: Op) -> None:
 
 def _bind_pool(op: Op, extent: Extent) -> None:
     tokens, slots, _ = _slots(op)
-    rate, past = extent.sizes[slots], extent.sizes["past"]
-    new = entries(past - entries(past, rate) * rate + extent.sizes[tokens], rate)
+    rate = extent.sizes[slots]
+    _, new, _ = filled(extent.sizes[tokens], extent.sizes["past"], rate)
     extent.sizes[_made(op)] = new
     extent.keys[_made(op)] = Keys(tokens, new, new, (), rate)
 
@@ -73,12 +77,12 @@ def _pool(op: Op, extent: Extent) -> Work:
 def _pool_state(op: Op, extent: Extent) -> Size:
     """Values and gates of the window that is open, and of the last full one's half that the next entry needs."""
     tokens, slots, halves = _slots(op)
-    rate, held = extent.sizes[slots], extent.sizes["past"] + extent.sizes[tokens]
-    full = entries(held, rate)
+    rate = extent.sizes[slots]
+    before, now, rest = filled(extent.sizes[tokens], extent.sizes["past"], rate)
     width = extent(a for a in op.axes if a != _made(op))
-    kept = (held - full * rate) * extent(halves) * width
+    kept = rest * extent(halves) * width
     if halves:
-        kept = kept + minimum(full, 1) * rate * width
+        kept = kept + minimum(before + now, 1) * rate * width
     return 2 * kept
 
 
@@ -98,7 +102,8 @@ def _bind_collect(op: Op, extent: Extent) -> None:
     _, axis = _collected(op)
     n, past, rate = extent.sizes["n"], extent.sizes["past"], extent.value(op.attr("rate"))
     pairs, top = entry_pairs(n, past, rate), op.attr("top")
-    extent.sizes[axis] = entries(past + n, rate)
+    before, now, _ = filled(n, past, rate)
+    extent.sizes[axis] = before + now
     if top is None:
         extent.keys[axis] = Keys("n", pairs, pairs, (), rate)
     else:
