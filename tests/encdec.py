@@ -89,6 +89,28 @@ def prophetnet(**keys: Any) -> dict[str, Any]:
     } | keys
 
 
+def seamless(model_type: str = "seamless_m4t", **keys: Any) -> dict[str, Any]:
+    """A small SeamlessM4T; the parts that turn text or units into anything are as small as they may be."""
+    return {
+        "model_type": model_type,
+        "vocab_size": 97,
+        "hidden_size": 32,
+        "decoder_layers": 2,
+        "decoder_ffn_dim": 40,
+        "decoder_attention_heads": 4,
+        "speech_encoder_layers": 3,
+        "speech_encoder_attention_heads": 2,
+        "speech_encoder_intermediate_size": 48,
+        "feature_projection_input_dim": 10,
+        "conv_depthwise_kernel_size": 5,
+        "adaptor_kernel_size": 4,
+        "adaptor_stride": 4,
+        "encoder_layers": 1,
+        "t2u_encoder_layers": 1,
+        "t2u_decoder_layers": 1,
+    } | keys
+
+
 def paired(encoder: str, decoder: str, **keys: Any) -> dict[str, Any]:
     """Two of BERT's kin."""
     sizes = {"vocab_size": 97, "hidden_size": 32, "num_attention_heads": 4, "max_position_embeddings": 24}

@@ -103,6 +103,9 @@ def inputs(config: Any, tokens: int, source: int | None = None) -> dict[str, Any
     if not config.is_encoder_decoder:
         return {"input_ids": ids}
     m = tokens if source is None else source
+    if hasattr(config, "feature_projection_input_dim"):
+        features = torch.zeros((1, m, config.feature_projection_input_dim))
+        return {"input_features": features, "decoder_input_ids": ids}
     if hasattr(config, "num_mel_bins"):
         return {"input_features": torch.zeros((1, config.num_mel_bins, m)), "decoder_input_ids": ids}
     return {"input_ids": torch.zeros((1, m), dtype=torch.long), "decoder_input_ids": ids}

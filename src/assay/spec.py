@@ -206,6 +206,7 @@ class Model:
     source_tokens: int | None = None  # a default other than as many as the target's
     source_positions: int | None = None  # the longest source that the encoder's position table reaches
     source_stride: int = 1  # tokens or frames of the source for each position of the encoder
+    source_extra: int = 0  # those that padding adds before they are divided
     sight: Sight | None = None  # where `images` is one of the settings
     ignored: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()

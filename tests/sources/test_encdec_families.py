@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from encdec import bart, long, model, named, paired, prophetnet, t5, t5gemma, whisper
+from encdec import bart, long, model, named, paired, prophetnet, seamless, t5, t5gemma, whisper
 from library import built, check_against_library, differences, has_library, our_ledger, their_ledger
 
 from assay.errors import SettingError
@@ -115,6 +115,21 @@ def test_defaults_are_the_config_classs(model_type: str) -> None:
 def test_small_whisper_is_the_librarys(config: dict[str, Any]) -> None:
     frames = 2 * config["max_source_positions"]
     check_against_library(config, tokens=7, source=frames, auto="AutoModelForSpeechSeq2Seq")
+
+
+SPEECH = [
+    seamless(),
+    seamless(conv_depthwise_kernel_size=3, activation_function="gelu", speech_encoder_hidden_act="relu"),
+    seamless("seamless_m4t_v2", left_max_position_embeddings=6, right_max_position_embeddings=2),
+    seamless("seamless_m4t_v2", adaptor_kernel_size=5, adaptor_stride=2),
+]
+
+
+@needs_library
+@pytest.mark.parametrize("config", SPEECH, ids=["v1", "v1-others", "v2", "v2-overlapping"])
+@pytest.mark.parametrize("frames", [9, 16, 23])
+def test_small_models_of_speech_are_the_librarys(config: dict[str, Any], frames: int) -> None:
+    check_against_library(config, tokens=5, source=frames, auto="AutoModelForSpeechSeq2Seq")
 
 
 @needs_library

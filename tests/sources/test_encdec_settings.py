@@ -7,7 +7,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from encdec import bart, long, model, named, paired, prophetnet, t5, t5gemma, whisper
+from encdec import bart, long, model, named, paired, prophetnet, seamless, t5, t5gemma, whisper
 
 from assay.errors import AssayError, SourceError
 from assay.readings.count import count
@@ -71,6 +71,8 @@ def test_a_decode_step_reads_the_source_and_makes_nothing_of_it() -> None:
         t5gemma(),
         bart("nllb-moe", num_experts=4),
         prophetnet(),
+        seamless(),
+        seamless("seamless_m4t_v2"),
     ],
     ids=named,
 )
@@ -88,7 +90,7 @@ def test_generation_is_a_prefill_and_steps(config: dict[str, Any], convention: s
     assert made.cache == count(small, tokens=1, past=9, **asked).cache
 
 
-@pytest.mark.parametrize("config", [bart(), t5("longt5"), whisper(), t5gemma()], ids=named)
+@pytest.mark.parametrize("config", [bart(), t5("longt5"), whisper(), t5gemma(), seamless()], ids=named)
 def test_symbols_and_arrays_give_the_same_as_numbers(config: dict[str, Any]) -> None:
     numpy, sympy = pytest.importorskip("numpy"), pytest.importorskip("sympy")
     small = model(config)
@@ -117,6 +119,13 @@ def test_whispers_source_is_frames_two_a_position() -> None:
     assert half.flops.by_part["embedding"] == 2 * 12 * 3 * 10 * 32 + 2 * 6 * 3 * 32 * 32
     assert count(small, tokens=1, past=3).flops.by_part["embedding"] == 0
     assert read_config({"model_type": "whisper"}, "config", "w").source_tokens == 3000
+
+
+@pytest.mark.parametrize(("frames", "positions"), [(3, 1), (4, 2), (11, 3), (12, 4)])
+def test_an_adapter_leaves_every_fourth_frame_and_one(frames: int, positions: int) -> None:
+    """A kernel and a stride of 4 over frames with 2 added at either end: frames / 4 + 1, rounded down."""
+    counted = count(model(seamless()), tokens=1, source=frames, cache="bf16")
+    assert counted.cache.fixed_bytes == 2 * 2 * 32 * 2 * positions
 
 
 @pytest.mark.parametrize(
@@ -166,6 +175,12 @@ def test_computed_positions_have_no_end(config: dict[str, Any]) -> None:
         (long("pegasus_x", block_size=5), r"config: block_size is 5; it must be an even integer"),
         (paired("bert", "gpt2"), r"config: decoder.model_type is 'gpt2'; it must be one of bert"),
         (paired("bert", "bert", hidden_size=48), r"config: decoder.hidden_size is 48; .* encoder.hidden_size, 32"),
+        (seamless(num_adapter_layers=2), r"config: num_adapter_layers is 2; it must be 1 or null"),
+        (seamless(conv_depthwise_kernel_size=4), r"config: conv_depthwise_kernel_size is 4; it must be an odd integer"),
+        (
+            seamless(position_embeddings_type="rotary"),
+            r"position_embeddings_type is 'rotary'; it must be one of relative",
+        ),
         (whisper(num_mel_bins=None), r"config: num_mel_bins is null; it must be an integer of at least 1"),
         (bart(architectures=["BartForCausalLM"]), r"architectures names BartForCausalLM, which is not described"),
     ],

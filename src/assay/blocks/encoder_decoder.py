@@ -24,6 +24,7 @@ class EncoderDecoder:
     decoder: Decoder
     source_tokens: int | None = None  # a default other than as many as the target's
     source_stride: int = 1  # tokens or frames of the source that one position of the encoder stands for
+    source_extra: int = 0  # those that padding adds before they are divided
     names: Mapping[str, str] | None = None
 
     settings: ClassVar[tuple[str, ...]] = ("past", "source")

@@ -172,6 +172,7 @@ class Decoder:
     source_tokens: ClassVar[int | None] = None  # there is no source
     source_limit: ClassVar[int | None] = None
     source_stride: ClassVar[int] = 1
+    source_extra: ClassVar[int] = 0
     sight: ClassVar[Sight | None] = None  # nor anything to see
 
     @property

@@ -223,6 +223,7 @@ class Tower:
     source_tokens: ClassVar[int | None] = None
     source_limit: ClassVar[int | None] = None
     source_stride: ClassVar[int] = 1
+    source_extra: ClassVar[int] = 0
 
     @property
     def depth(self) -> int:
@@ -274,6 +275,7 @@ class Multimodal:
     source_tokens: ClassVar[int | None] = None
     source_limit: ClassVar[int | None] = None
     source_stride: ClassVar[int] = 1
+    source_extra: ClassVar[int] = 0
 
     @property
     def settings(self) -> tuple[str, ...]:

@@ -109,6 +109,12 @@ def _bind_distances(op: Op, extent: Extent) -> None:
     extent.sizes[made] = 2 * minimum(extent.value(op.attr("tokens")), extent.value(op.attr("limit")))
 
 
+def _bind_offsets(op: Op, extent: Extent) -> None:
+    """From the furthest before to the furthest behind, none where there are no tokens."""
+    tokens, made = _renamed(op)
+    extent.sizes[made] = maximum(0, 2 * extent.sizes[tokens] - 1)
+
+
 def _check_distances(op: Op) -> None:
     _renamed(op)
     given = op.attr("tokens") is not None and op.attr("limit") is not None
@@ -175,6 +181,15 @@ register(
         writes=nothing,
         storage="view",
         attrs=("tokens", "limit"),
+    ),
+    Kind(
+        "offsets",
+        "every distance between two of the tokens",
+        _check_rename,
+        bind=_bind_offsets,
+        reads=nothing,
+        writes=nothing,
+        storage="view",
     ),
     Kind("first", "the first along an axis", _check_pick, reads=nothing, writes=nothing, storage="view"),
     Kind("repeat", "the same along further axes", _check_repeat, reads=nothing, writes=nothing, storage="view"),

@@ -109,6 +109,12 @@ register(
         _per_element({"function": 2, "divide": 1, "add": 1}),
         attrs=("code",),
     ),
+    Kind(
+        "batchnorm",
+        "less a stored mean over a stored deviation, times a gain, plus a bias (Ioffe & Szegedy 2015)",
+        same_axes,
+        _per_element({"add": 2, "multiply": 2}),
+    ),
     Kind("clip", "no further from zero than a limit", same_axes, _per_element({"compare": 2}), attrs=("limit",)),
     Kind("rope", "rotation of pairs by their position", same_axes, _rope, attrs=_ROPE),
     *(

@@ -20,7 +20,7 @@ class Setting:
     tokens: Size = DEFAULT_TOKENS
     past: Size = 0
     source: Size | None = None
-    stride: int = 1  # of the source, for each of its positions in the encoder
+    stride: tuple[int, int] = (1, 0)  # of the source, for each of its positions in the encoder, and what padding adds
     images: Size = 0
     image_tokens: Size | None = None  # that each makes, where images of any size may be
     token_patches: int = 1  # of the tower, for each of them
@@ -46,7 +46,8 @@ class Setting:
             "t": self.tokens if self.logits == "all" else 1,
         }
         if self.source is not None:
-            positions = self.source if self.stride == 1 else ceil_div(self.source, self.stride)
+            stride, extra = self.stride
+            positions = self.source if stride == 1 else ceil_div(self.source + extra, stride)
             sizes["frames"] = only_at_zero(self.source, self.past)
             sizes["m"] = only_at_zero(positions, self.past)
             sizes["M"] = positions
@@ -89,7 +90,7 @@ def setting(
         n,
         p,
         _source(model, source, n),
-        model.source_stride,
+        (model.source_stride, model.source_extra),
         seen,
         _image_tokens(model, image_tokens),
         model.sight.patches if model.sight is not None else 1,
