@@ -18,18 +18,13 @@ from assay.spec import Op, Segment, ops
 
 @dataclass(frozen=True)
 class Feed(Mlp):
-    """One of several MLPs of a layer, told apart by `at`."""
+    """One of several MLPs of a layer, told apart by what follows the m of their `tag`."""
 
-    at: str = "1"
-
-    @property
-    def tag(self) -> str:
-        """What its norm is named after."""
-        return f"m{self.at}"
+    tag: str = "m1"
 
     def ops(self, x: str, y: str) -> list[Op]:
         """`y[b n d]` from `x[b n d]`."""
-        names = f"Wg{self.at} Wu{self.at} Wd{self.at}"
+        names = " ".join(letter + self.tag[1:] for letter in ("Wg", "Wu", "Wd"))
         return feed_forward("mlp", x, y, names, "f", self.gated, self.activation, self.bias, self.inner)
 
 

@@ -122,7 +122,7 @@ def heard(c: Config, attention: Attention, within: Norm | None) -> SoundEncoder:
     kernel = c.size("conv_depthwise_kernel_size")
     if kernel % 2 == 0:
         c.fail("conv_depthwise_kernel_size", "an odd integer")
-    first, second = (Feed(inner, False, act, "ud", at=at) for at in "12")
+    first, second = (Feed(inner, False, act, "ud", tag=tag) for tag in ("m1", "m2"))
     conformer = Layer(
         (
             Step((Branch(first, norm),), scale=0.5),
@@ -139,7 +139,7 @@ def heard(c: Config, attention: Attention, within: Norm | None) -> SoundEncoder:
         Features(c.size("feature_projection_input_dim"), width, norm=norm),
         (conformer,) * depth(c, key="speech_encoder_layers"),
         None,
-        bridge=Feed(inner, False, "relu", "ud", at="3"),
+        bridge=Feed(inner, False, "relu", "ud", tag="m3"),
         adapter=Adapter(again, relu, norm, c.size("adaptor_kernel_size"), c.size("adaptor_stride")),
         norm=norm,
     )
