@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from math import ceil
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,9 +15,13 @@ from assay.readings.count import count
 from assay.readings.ops import list_ops
 from assay.readings.tensors import tensors
 from assay.readings.weights import stored_bytes
+from assay.sources.config import Config
+from assay.sources.families import FAMILIES
 from assay.sources.huggingface import read_config
+from assay.sources.quantization import read_scheme
 from assay.spec import Model
 
+TRUTH = Path(__file__).resolve().parents[3] / "shared" / "truth"
 FP8 = {"quant_method": "fp8", "fmt": "e4m3", "activation_scheme": "dynamic", "weight_block_size": [128, 128]}
 DEEPSEEK_V3 = {
     "model_type": "deepseek_v3",
@@ -391,6 +397,44 @@ def test_wrong_values_are_one_line(table: dict[str, Any], line: str) -> None:
     with pytest.raises(SourceError, match="config: quantization_config") as caught:
         read(LLAMA, quantization_config=table)
     assert line in str(caught.value)
+
+
+def test_rules_that_no_config_states_are_unknown() -> None:
+    table = {"quant_method": "fp8", "weight_block_size": [128, 128]}
+    scheme = read_scheme(Config({"quantization_config": table}, "config"), "quantization_config", "deepseek_v4", None)
+    assert scheme is not None
+    assert scheme.unknown == "which matrices of deepseek_v4 stay as they are is not in its config"
+
+
+def recorded() -> list[str]:
+    """Recorded configs that are quantized, of families that are read."""
+    folder = TRUTH / "configs"
+    found = []
+    for path in sorted(folder.glob("*.json")) if folder.is_dir() else ():
+        text = path.read_text()
+        if '"quantization_config"' in text and json.loads(text).get("model_type") in FAMILIES:
+            found.append(path.name)
+    return found
+
+
+@pytest.mark.parametrize("name", recorded() or ["absent"])
+def test_recorded_configs_weigh_about_what_their_bits_say(name: str) -> None:
+    """Between the format's own bits and those of the dtype of all else; or said to be unknown."""
+    if name == "absent":
+        pytest.skip(f"{TRUTH} is absent: the recorded configs are not part of the project")
+    try:
+        model = read_config(json.loads((TRUTH / "configs" / name).read_text()), name, name)
+    except SourceError as error:
+        pytest.skip(str(error))  # a family that refuses this config, which another test lists
+    counted = count(model, tokens=1)
+    assert model.scheme is not None
+    if model.scheme.unknown:
+        assert counted.weight_bytes is None
+        return
+    assert counted.weight_bytes is not None
+    bits = 8 * counted.weight_bytes / counted.parameters.total
+    least = 4.25 if any(word in model.scheme.says for word in ("4 bits", "FP4", "int4")) else 8
+    assert least < bits < 12
 
 
 def test_without_a_scheme_every_element_has_the_dtype() -> None:

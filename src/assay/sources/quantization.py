@@ -19,8 +19,8 @@ from assay.sources.shown import short
 EVERYWHERE = ("attention", "mixer", "mlp", "experts", "tower")
 # files of these publishers keep the scales of fp8 blocks in bf16, all others in fp32
 _BF16_SCALES = ("qwen",)
-# the power-of-two scales of these are one byte each; earlier ones are kept in fp32 all the same
-_BYTE_SCALES = ("deepseek_v4", "deepseek_ref")
+# their files leave matrices as they are, and keep experts in fp4, by rules that no key of the config states
+_RULES_OF_THEIR_OWN = ("deepseek_v4", "deepseek_ref")
 
 
 def read_scheme(c: Config, key: str, model_type: str, plain: str | None) -> Scheme | None:
@@ -83,6 +83,8 @@ def skipped(c: Config, *keys: str) -> tuple[Rule, ...]:
 
 def fp8(c: Config, model_type: str, plain: str) -> Scheme:
     """FP8 in blocks with a scale each (DeepSeek-V3, arXiv:2412.19437), or with one scale a matrix."""
+    if model_type in _RULES_OF_THEIR_OWN:
+        return unknown(f"which matrices of {model_type} stay as they are is not in its config")
     block = c.sequence("weight_block_size", lambda v: _whole(v) and v > 0, "an integer of at least 1", 2)
     rest = skipped(c, "modules_to_not_convert")
     still = c.word("activation_scheme", "dynamic") == "static"
@@ -92,8 +94,6 @@ def fp8(c: Config, model_type: str, plain: str) -> Scheme:
     else:
         rows, columns = block
         scale = "bf16" if model_type.startswith(_BF16_SCALES) else "fp32"
-        if model_type in _BYTE_SCALES and c.has("scale_fmt"):
-            scale = "uint8"
         text = f"weight:fp8[o i] weight_scale_inv:{scale}[o/{rows} i/{columns}]"
         made = make(f"fp8 in blocks of {rows}×{columns}", text)
     return Scheme(made.says, rest, made, buffers="fp32")
@@ -226,6 +226,10 @@ _MODELOPT = {
     "NVFP4": (
         "NVFP4 in groups of {g}",
         "weight:uint8[o i/2] weight_scale:fp8[o i/{g}] weight_scale_2:fp32[] input_scale:fp32[]",
+    ),
+    "W4A16_NVFP4": (
+        "NVFP4 in groups of {g}, weights alone",
+        "weight:uint8[o i/2] weight_scale:fp8[o i/{g}] weight_scale_2:fp32[]",
     ),
 }
 
