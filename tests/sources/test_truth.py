@@ -90,6 +90,11 @@ CORRECTED: dict[tuple[str, str], int] = {
     ("default--longt5", "flops[256]"): both_halves(256, 512, 2048, 6, 32128),
     ("default--pegasus_x", "flops[64]"): both_halves(64, 1024, 4096, 16, 96103, far=32),
     ("default--pegasus_x", "flops[256]"): both_halves(256, 1024, 4096, 16, 96103, far=32),
+    # the matrix that features pass first, recorded as other, is the embedding of sounds
+    ("default--seamless_m4t", "parameters of embedding"): 256102 * 1024 + 160 * 1024 + 1024,
+    ("default--seamless_m4t", "parameters of mixers"): 93203456 + 348477440 - (160 * 1024 + 1024),
+    ("default--seamless_m4t_v2", "parameters of embedding"): 256102 * 1024 + 160 * 1024 + 1024,
+    ("default--seamless_m4t_v2", "parameters of mixers"): 93203456 + 323374592 - (160 * 1024 + 1024),
     # Granite 4 without experts: what is left, named shared_mlp, is a dense layer
     ("ibm-granite--granite-4-8b-dense-hybrid", "parameters of experts"): 0,
     ("ibm-granite--granite-4-8b-dense-hybrid", "parameters of mlp"): 40 * 3 * 4096 * 12800,
