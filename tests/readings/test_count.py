@@ -165,3 +165,16 @@ def test_blocks_and_models_are_counted_alike() -> None:
     assert isinstance(MODEL, Model)
     assert row.flops == alone.flops.times(3)
     assert row.cache == alone.cache.times(3)
+
+
+def test_only_the_untied_matrix_of_a_head_is_taken_from_the_rest() -> None:
+    """A tied masked-language head keeps its dense layer, norm and bias; an untied head's bias stays too."""
+    tied = read({"model_type": "bert", "vocab_size": 50, "hidden_size": 8, "num_attention_heads": 2})
+    parameters = count(tied, tokens=4).parameters
+    # the head: 8 x 8 + 8 of the dense layer, 2 x 8 of the norm, 50 of the bias
+    assert (parameters.by_part["head"], parameters.head) == (64 + 8 + 16 + 50, 0)
+    assert parameters.non_embedding == parameters.total - parameters.embedding
+    untied = read({"model_type": "phi", "vocab_size": 50, "hidden_size": 64})
+    parameters = count(untied, tokens=4).parameters
+    assert (parameters.by_part["head"], parameters.head) == (50 * 64 + 50, 50 * 64)
+    assert parameters.non_embedding == parameters.total - parameters.embedding - 50 * 64

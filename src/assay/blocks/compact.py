@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from assay.blocks.attention import Attention
 from assay.blocks.encoders import MaskedHead, Tables, within
-from assay.blocks.ends import Norm
+from assay.blocks.ends import VOCABULARY, Norm
 from assay.blocks.stacks import Layer
 from assay.spec import Op, ops
 
@@ -261,11 +261,10 @@ class SplitHead(MaskedHead):
         if self.norm is not None:
             made += within(self.norm.ops("y", "y", "head", "b t j", "j"))
         table = "E[V s]" if self.tied else "Wout[s V]"
+        made += ops("head", "first = slice(y[b t j]) -> [b t s]", "last = slice(y[b t j]) -> [b t rest]")
+        made += ops(VOCABULARY, f"logits = linear(first[b t s], {table}, Bout[V]) -> [b t V]")
         made += ops(
             "head",
-            "first = slice(y[b t j]) -> [b t s]",
-            "last = slice(y[b t j]) -> [b t rest]",
-            f"logits = linear(first[b t s], {table}, Bout[V]) -> [b t V]",
             "more = linear(last[b t rest], Wrest[rest V]) -> [b t V]",
             "logits = add(logits[b t V], more[b t V]) -> [b t V]",
         )

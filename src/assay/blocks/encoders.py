@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import ClassVar, Literal
 
-from assay.blocks.ends import Embedding, Norm
+from assay.blocks.ends import VOCABULARY, Embedding, Norm
 from assay.blocks.stacks import Decoder, Ending, layer_segment, make_block
 from assay.records import dataclass, replace
 from assay.spec import Op, Segment, ops
@@ -114,7 +114,7 @@ class MaskedHead:
         if self.norm is not None:
             made += within(self.norm.ops("y", "y", "head", f"b t {j}", j))
         table = f"E[V {j}]" if self.tied else f"Wout[{j} V]"
-        made += ops("head", f"logits = linear(y[b t {j}], {table}{', Bout[V]' if self.bias else ''}) -> [b t V]")
+        made += ops(VOCABULARY, f"logits = linear(y[b t {j}], {table}{', Bout[V]' if self.bias else ''}) -> [b t V]")
         return made + (ops("head", "spare = idle(Bspare[V]) -> [V]") if self.spare else [])
 
 

@@ -7,6 +7,8 @@ from typing import Literal
 from assay.records import dataclass
 from assay.spec import Op, ops
 
+VOCABULARY = "head.vocabulary"  # the part of a head that makes logits: its matrix is the table again where it is tied
+
 
 @dataclass(frozen=True)
 class Norm:
@@ -102,7 +104,7 @@ class Head:
             made += ops("head", "y = linear(y[b t d], Eout[d j]) -> [b t j]")
         table = f"E[V {j}]" if self.tied else f"Wout[{j} V]"
         bias = ", Bout[V]" if self.bias else ""
-        made += ops("head", f"logits = linear(y[b t {j}], {table}{bias}) -> [b t V]")
+        made += ops(VOCABULARY, f"logits = linear(y[b t {j}], {table}{bias}) -> [b t V]")
         if self.scale is not None:
             made += ops("head", "logits = scale(logits[b t V]) -> [b t V]", by=self.scale)
         if self.softcap is not None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from assay.blocks.attention import Attention, CrossAttention
-from assay.blocks.ends import Embedding, Norm
+from assay.blocks.ends import VOCABULARY, Embedding, Norm
 from assay.blocks.mlp import Mlp
 from assay.blocks.stacks import Layer
 from assay.records import dataclass, replace
@@ -157,8 +157,5 @@ class StreamHead:
     def ops(self) -> list[Op]:
         """From `f[b z n d]` to `logits[b z t V]`, t of the n positions."""
         table = "E[V d]" if self.tied else "Wout[d V]"
-        return ops(
-            "head",
-            "y = keep(f[b z n d]) -> [b z t d]",
-            f"logits = linear(y[b z t d], {table}) -> [b z t V]",
-        )
+        made = ops("head", "y = keep(f[b z n d]) -> [b z t d]")
+        return made + ops(VOCABULARY, f"logits = linear(y[b z t d], {table}) -> [b z t V]")

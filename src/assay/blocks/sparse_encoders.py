@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from assay.blocks.attention import Attention
 from assay.blocks.encoders import MaskedHead, Tables
-from assay.blocks.ends import Norm
+from assay.blocks.ends import VOCABULARY, Norm
 from assay.blocks.mlp import Mlp
 from assay.blocks.stacks import Layer
 from assay.spec import Op, ops
@@ -179,12 +179,13 @@ class NarrowedHead:
 
     def ops(self) -> list[Op]:
         """From `x[b n d]` to `logits[b t V]`."""
-        return ops(
+        made = ops(
             "head",
             "y = keep(x[b n d]) -> [b t d]",
             "z = linear(y[b t d], Wnarrow[d j]) -> [b t j]",
             f"z = {self.activation}(z[b t j]) -> [b t j]",
             "y = linear(z[b t j], Wwide[j d]) -> [b t d]",
             f"y = {self.activation}(y[b t d]) -> [b t d]",
-            f"logits = linear(y[b t d], {'E[V d]' if self.tied else 'Wout[d V]'}) -> [b t V]",
         )
+        table = "E[V d]" if self.tied else "Wout[d V]"
+        return made + ops(VOCABULARY, f"logits = linear(y[b t d], {table}) -> [b t V]")

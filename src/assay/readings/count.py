@@ -33,13 +33,14 @@ def add_parts(a: Parts, b: Parts) -> dict[str, Size]:
 class Parameters:
     """Unique parameters. `active` leaves out the routed experts that a token does not pass.
 
-    `embedding` holds tables and their projections, a tied head's too; `head` an untied head.
+    `embedding` holds tables and their projections, a tied head's too; `head` is an untied head's matrix.
     `buffers` are elements that checkpoints store and that are no parameters.
     """
 
     total: Size = 0
     active: Size = 0
     buffers: Size = 0
+    head: Size = 0
     by_part: Parts = field(default_factory=dict)
 
     @property
@@ -48,13 +49,8 @@ class Parameters:
         return self.by_part.get("embedding", 0)
 
     @property
-    def head(self) -> Size:
-        """An untied head."""
-        return self.by_part.get("head", 0)
-
-    @property
     def non_embedding(self) -> Size:
-        """The total without the embedding and without an untied head."""
+        """The total without the embedding and without an untied head's matrix."""
         return self.total - self.embedding - self.head
 
     def __add__(self, other: Parameters) -> Parameters:
@@ -62,14 +58,14 @@ class Parameters:
             self.total + other.total,
             self.active + other.active,
             self.buffers + other.buffers,
+            self.head + other.head,
             add_parts(self.by_part, other.by_part),
         )
 
     def times(self, n: int) -> Parameters:
         """n such layers."""
-        return Parameters(
-            n * self.total, n * self.active, n * self.buffers, {p: n * s for p, s in self.by_part.items()}
-        )
+        by_part = {p: n * s for p, s in self.by_part.items()}
+        return Parameters(n * self.total, n * self.active, n * self.buffers, n * self.head, by_part)
 
 
 @dataclass(frozen=True)
@@ -297,6 +293,7 @@ def parameters(segment: Segment, block: Block, extent: Extent, seen: set[str]) -
     by_part: dict[str, Size] = {}
     active: Size = 0
     buffers: Size = 0
+    head: Size = 0
     here: set[str] = set()  # a path with {i} is another tensor in another segment's layers
     for op in block.ops:
         for weight in op.weights:
@@ -311,11 +308,13 @@ def parameters(segment: Segment, block: Block, extent: Extent, seen: set[str]) -
             if where.buffer:
                 buffers = buffers + elements
                 continue
-            part = op.part.partition(".")[0]
+            part, _, sub = op.part.partition(".")
             by_part[part] = by_part.get(part, 0) + elements
+            if sub == "vocabulary" and weight is op.weights[0]:
+                head = head + elements
             passed = kind_of(op).active
             active = active + (elements if passed is None else copies * passed(op, extent, weight))
-    return Parameters(sum(by_part.values(), start=0), active, buffers, by_part)
+    return Parameters(sum(by_part.values(), start=0), active, buffers, head, by_part)
 
 
 def cache(block: Block, extent: Extent, asked: Setting) -> Cache:
