@@ -57,6 +57,9 @@ ALWAYS_TIED = ("t5", "mt5", "umt5", "longt5")
 
 # recorded figures that are not the architecture's: (config, figure) -> ours, with the hand sum beside it
 CORRECTED: dict[tuple[str, str], int] = {
+    # LongCat's router is named classifier: 28 layers of 512 experts and 256 without work
+    ("default--longcat_flash", "parameters of router"): 28 * 768 * 6144,
+    ("default--longcat_flash", "parameters of head"): 131072 * 6144,
     # the correction of AFMoE's router is named mlp.expert_bias: 31 layers of 64 are the router's, not the dense MLP's
     ("default--afmoe", "parameters of mlp"): 3 * 2048 * 6144,
     ("default--afmoe", "parameters of router"): 31 * (2048 * 64 + 64),

@@ -33,9 +33,8 @@ class FurtherLayer(Layer):
         made += ops("other", "both = concat(next[b n d], x[b n d]) -> [b n D]")
         made += ops("other", "x = linear(both[b n D], Wboth[D d]) -> [b n d]")
         made += super().ops() + self.norm.ops("x", "x", "further")
-        return made + ops(
-            "head", "y = keep(x[b n d]) -> [b t d]", "logits = linear(y[b t d], Wfurther[d V]) -> [b t V]"
-        )
+        made += ops("head", "y = keep(x[b n d]) -> [b t d]")
+        return made + ops("head.vocabulary", "logits = linear(y[b t d], Wfurther[d V]) -> [b t V]")
 
 
 @dataclass(frozen=True)

@@ -82,10 +82,11 @@ def sparse_attention(c: Config, norm: Norm) -> BlockSparseAttention:
     plain = attention(c, norm)
     older = c.child("sparse_attention_config")
 
-    def size(key: str, default: int) -> int:
-        return older.size(_OLDER[key]) if older.has(_OLDER[key]) else c.size(key, default)
+    def size(key: str, default: int, least: int = 1) -> int:
+        known = older.has(_OLDER[key])
+        return older.size(_OLDER[key], least=least) if known else c.size(key, default, least=least)
 
-    if size("index_local_blocks", 1) < 1:
+    if size("index_local_blocks", 1, least=0) < 1:
         c.fail("index_local_blocks", "at least 1: otherwise what a query sees depends on the text")
     return BlockSparseAttention(
         plain.heads,

@@ -59,6 +59,7 @@ def _pattern(c: Config, layers: int) -> Callable[[int], str]:
     pattern = c.data.get("index_topk_pattern")
     c.skip("index_topk_pattern")
     if pattern is not None:
+        c.skip("index_topk_freq", "index_skip_topk_offset")
         wanted = f"{layers} letters F or S, the first F"
         if not isinstance(pattern, str) or len(pattern) != layers or set(pattern) - set(words) or pattern[0] != "F":
             c.fail("index_topk_pattern", wanted)
