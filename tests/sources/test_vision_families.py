@@ -161,6 +161,8 @@ TEXT = {"hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2, "num
 TEXT |= {"num_key_value_heads": 2, "vocab_size": 90}
 QWEN = {"depth": 3, "hidden_size": 32, "num_heads": 4, "out_hidden_size": 32, "intermediate_size": 40, "patch_size": 4}
 QWEN |= {"num_position_embeddings": 64, "deepstack_visual_indexes": [0, 2]}
+LLAMA = {**TEXT, "model_type": "llama"}
+EYE = {**SMALL, "model_type": "clip_vision_model", "image_size": 24, "patch_size": 8}
 GENERATES = "AutoModelForImageTextToText"
 DELTA = {"linear_key_head_dim": 8, "linear_value_head_dim": 8, "linear_num_key_heads": 2, "linear_num_value_heads": 4}
 TOWERS: dict[str, dict[str, Any]] = {
@@ -197,6 +199,61 @@ TOWERS: dict[str, dict[str, Any]] = {
         "model_type": "qwen3_vl_moe",
         "text_config": {**TEXT, "num_experts": 4, "num_experts_per_tok": 2, "moe_intermediate_size": 24},
         "vision_config": {**QWEN, "temporal_patch_size": 1, "spatial_merge_size": 3},
+    },
+    "llava": {"model_type": "llava"},
+    "llava, small": {"model_type": "llava", "text_config": LLAMA, "vision_config": EYE},
+    "llava, layers": {
+        "model_type": "llava",
+        "text_config": {**LLAMA, "model_type": "mistral", "tie_word_embeddings": True},
+        "vision_config": {**EYE, "model_type": "siglip_vision_model", "vision_use_head": True},
+        "vision_feature_layer": [-1, 0],
+        "vision_feature_select_strategy": "full",
+        "multimodal_projector_bias": False,
+    },
+    "llava, pixtral": {
+        "model_type": "llava",
+        "text_config": LLAMA,
+        "vision_config": {**SMALL, "model_type": "pixtral", "patch_size": 8},
+        "vision_feature_layer": -1,
+        "vision_feature_select_strategy": "full",
+    },
+    "llava_next": {"model_type": "llava_next"},
+    "llava_next, small": {"model_type": "llava_next", "text_config": LLAMA, "vision_config": EYE},
+    "llava_onevision": {"model_type": "llava_onevision"},
+    "llava_onevision, small": {
+        "model_type": "llava_onevision",
+        "text_config": {**TEXT, "model_type": "qwen2"},
+        "vision_config": {**EYE, "model_type": "siglip_vision_model", "vision_use_head": False},
+    },
+    "vipllava": {"model_type": "vipllava"},
+    "vipllava, small": {
+        "model_type": "vipllava",
+        "text_config": LLAMA,
+        "vision_config": EYE,
+        "vision_feature_layer": [-1, 0, 1],
+    },
+    "paligemma": {"model_type": "paligemma"},
+    "paligemma, small": {
+        "model_type": "paligemma",
+        "text_config": {**TEXT, "head_dim": 8, "model_type": "gemma2"},
+        "vision_config": {**EYE, "model_type": "siglip_vision_model"},
+        "projection_dim": 32,
+    },
+    "gemma3": {"model_type": "gemma3"},
+    "gemma3, small": {
+        "model_type": "gemma3",
+        "text_config": {**TEXT, "head_dim": 8},
+        "vision_config": {**EYE, "model_type": "siglip_vision_model", "image_size": 48, "vision_use_head": False},
+        "mm_tokens_per_image": 9,
+    },
+    "mistral3": {"model_type": "mistral3"},
+    "mistral3, small": {
+        "model_type": "mistral3",
+        "text_config": {**TEXT, "model_type": "ministral3", "head_dim": 12},
+        "vision_config": {**SMALL, "model_type": "pixtral", "patch_size": 8},
+        "spatial_merge_size": 3,
+        "multimodal_projector_bias": True,
+        "tie_word_embeddings": False,
     },
     "qwen3_5, small": {
         "model_type": "qwen3_5",
@@ -255,6 +312,33 @@ def test_flops_of_towers_of_any_size(case: str) -> None:
         model.model.visual(torch.zeros((96, channels * frames * side * side)), grid_thw=torch.tensor([[1, 8, 12]]))
 
     assert ours.flops.by_part["tower"] == tower_flops(config, run)
+
+
+PIXELS = {  # height and width, and the tokens that these make where any size may be
+    "llava, small": (24, 24, None),
+    "llava, layers": (24, 24, None),
+    "llava, pixtral": (24, 32, 12),
+    "vipllava, small": (24, 24, None),
+    "paligemma, small": (24, 24, None),
+    "gemma3, small": (48, 48, None),
+    "mistral3, small": (24, 48, 2),
+}
+
+
+@needs_library
+@pytest.mark.parametrize("case", PIXELS)
+def test_flops_of_towers_and_projectors(case: str) -> None:
+    import torch
+
+    height, width, tokens = PIXELS[case]
+    sizes = {"image_sizes": torch.tensor([[height, width]])} if tokens else {}
+
+    def run(model: Any) -> None:
+        model.model.get_image_features(pixel_values=torch.zeros((1, 3, height, width)), **sizes)
+
+    model = read_config(TOWERS[case], "config", "model")
+    ours = count(model, tokens=30, images=1, **({"image_tokens": tokens} if tokens else {}))
+    assert ours.flops.by_part["tower"] == tower_flops(TOWERS[case], run)
 
 
 def test_images_of_any_size_are_a_setting() -> None:

@@ -55,6 +55,7 @@ MODULES = {
     "longcat": "longcat_flash",
     "llama": "llama iquestcoder exaone internlm3 arcee ernie4_5 seed_oss smollm3",
     "llama4": "llama4_text",
+    "llava": "llava llava_next llava_onevision vipllava paligemma gemma3 mistral3",
     "mamba": "mamba falcon_mamba mamba2",
     "mimo": "mimo_v2_flash",
     "minimax_m3": "minimax_m3_vl_text",

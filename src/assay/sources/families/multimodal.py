@@ -31,14 +31,16 @@ def text_of(
     *,
     tied: bool,
     read_as: Mapping[str, tuple[str, Mapping[str, Any]]] | None = None,
+    whole: Mapping[str, Any] | None = None,
     key: str = "text_config",
     either: bool = False,
 ) -> tuple[Decoder, Names]:
     """The model of text under `key`, and the names of its weights by themselves.
 
     `usual` is its type where the config does not say; `read_as` has the types whose layers another type has, with
-    their own defaults. Whether the head is tied is for the whole config to say, by default `tied`; where `either`,
-    the nested one may say so too. Raises SourceError for a type that is not read.
+    their own defaults, `whole` those of a config that has nothing under `key`. Whether the head is tied is for the
+    whole config to say, by default `tied`; where `either`, the nested one may say so too. Raises SourceError for a
+    type that is not read.
     """
     from assay.sources.families import FAMILIES
 
@@ -48,7 +50,7 @@ def text_of(
     family = FAMILIES.get(to)
     if family is None or family.classes:
         inner.fail("model_type", f"a type of text model that is read, {usual} for one")
-    inner.absent(**values)
+    inner.absent(**{**values, **(whole or {} if not c.has(key) else {})})
     shared = c.flag("tie_word_embeddings", tied)
     if either and inner.flag("tie_word_embeddings", False):
         shared = True
