@@ -48,6 +48,7 @@ MODULES = {
     "hyper": "hy_v4 deepseek_v4",
     "hosted": "baichuan qwen chatglm minicpm",
     "hrm": "hrm_text",
+    "inkling": "inkling_text",
     "jetmoe": "jetmoe",
     "latent": "deepseek_v3 kimi_k2 deepseek_v2 glm4_moe_lite axk1 sarvam_mla youtu minicpm3",
     "lfm": "lfm2 lfm2_moe lfm3",

@@ -1,0 +1,128 @@
+"""Inkling: windows in most layers, short convolutions throughout, shared experts within the router's softmax."""
+
+from __future__ import annotations
+
+from assay.blocks import Branch, Decoder, Embedding, Head, Layer, Mlp, Norm, Step
+from assay.blocks.relative import Convolved, ProfiledAttention, ScaledOutput, SinkMoe
+from assay.sources.config import Config
+from assay.sources.families.common import activation, by_kind, depth, family, rms, under
+from assay.sources.families.experts import LAYER, MIXTRAL, chosen, label
+
+INKLING = {
+    **MIXTRAL,
+    "Ge": "model.embed_tokens.embed_norm.weight",
+    **under(
+        LAYER,
+        {
+            "Gqn": "self_attn.q_norm.weight",
+            "Gkn": "self_attn.k_norm.weight",
+            "Ck": "self_attn.k_sconv.conv1d.weight",
+            "Cv": "self_attn.v_sconv.conv1d.weight",
+            "Wr_states": "self_attn.r_proj.weight",
+            "Bank": "self_attn.rel_logits_proj.proj[E X]",
+            "Ca": "attn_sconv.conv1d.weight",
+            "Cm": "mlp_sconv.conv1d.weight",
+            "Scale": "mlp.global_scale",
+            "Scale_router": "mlp.gate.global_scale",
+            "Cr": "~mlp.gate.e_score_correction_bias",
+            "Sg": "mlp.shared_experts.gate_proj[S f d]",
+            "Su": "mlp.shared_experts.up_proj[S f d]",
+            "Sd": "mlp.shared_experts.down_proj[S d f]",
+        },
+    ),
+}
+FULL, SLIDING = "hybrid", "hybrid_sliding"
+_HARMLESS = """
+    unpadded_vocab_size tie_word_embeddings num_mtp_layers chain_hidden_post_norm mtp_hidden_states_first
+    mtp_local_layer_ids rms_norm_eps_moe_gate number_of_conv_states
+""".split()
+
+
+@family("inkling_text", cls="InklingForCausalLM", names=INKLING, harmless=_HARMLESS)
+def inkling_text(c: Config) -> Decoder:
+    """Thinking Machines 2026. The table and the head are never one tensor."""
+    c.rename(
+        sliding_window="sliding_window_size",
+        num_local_experts="n_routed_experts",
+        sconv_kernel_size="conv_kernel_size",
+        model_max_length="max_position_embeddings",
+        embedding_multiplier="logits_mup_width_multiplier",
+    )
+    c.inert("shared_expert_sink", True)
+    d, n, norm = c.size("hidden_size", 6144), depth(c, 66), rms(c)
+    kernel = c.size("conv_kernel_size", 4)
+    kinds, sparse = _kinds(c, n), _sparse(c, n)
+    inner, dense = _widths(c)
+    act = activation(c)
+    mlp = Convolved(ScaledOutput(Mlp(dense, activation=act)), kernel, "m")
+    experts = c.size("n_routed_experts", 256)
+    moe = SinkMoe(
+        experts,
+        chosen(c, "num_experts_per_tok", 6, experts, "n_routed_experts"),
+        inner,
+        c.size("n_shared_experts", 2),
+        c.positive("route_scale", 8.0),
+        act,
+    )
+    mixers = {kind: Convolved(attention(c, norm, kind == SLIDING), kernel, "a") for kind in (FULL, SLIDING)}
+    routed = Convolved(moe, kernel, "m")
+
+    def layer(key: tuple[str, bool]) -> Layer:
+        words = label("sliding" if key[0] == SLIDING else "full", "experts" if key[1] else "dense")
+        steps = (Step((Branch(mixers[key[0]], norm),)), Step((Branch(routed if key[1] else mlp, norm),)))
+        return Layer(steps, words)
+
+    rows = c.size("vocab_size", 201024)
+    scale = 1 / c.positive("logits_mup_width_multiplier", 24.0)
+    return Decoder(
+        Embedding(rows, d, norm=norm),
+        by_kind(list(zip(kinds, sparse, strict=True)), layer),
+        Head(rows, d, norm=norm, scale=scale),
+        trained=c.maybe("max_position_embeddings", 131072),
+    )
+
+
+def attention(c: Config, norm: Norm, slides: bool) -> ProfiledAttention:
+    """Heads of their own in windowed layers, whose bank of biases reaches as far as the window."""
+    own = "swa_" if slides else ""
+    heads = c.size(f"{own}num_attention_heads", 64)
+    groups = c.size(f"{own}num_key_value_heads", 16 if slides else 8)
+    c.divides(f"{own}num_attention_heads", heads, f"{own}num_key_value_heads", groups)
+    width, window = c.size(f"{own}head_dim", 128), c.size("sliding_window_size", 512)
+    reach = c.size("rel_extent", 1024)
+    floor, by = c.maybe("log_scaling_n_floor"), c.positive("log_scaling_alpha", 0.1)
+    return ProfiledAttention(
+        heads,
+        groups,
+        width,
+        qk_norm=norm,
+        window=window if slides else None,
+        scale=1 / width,
+        temper=None if slides or floor is None else ("log", float(floor), by),
+        kernel=c.size("conv_kernel_size", 4),
+        states=c.size("d_rel", 16),
+        extent=window if slides else reach,
+    )
+
+
+def _kinds(c: Config, n: int) -> list[str]:
+    """Which layers have a window: as listed, by index, or five of six."""
+    listed = c.sequence("layer_types", lambda v: v in (FULL, SLIDING), f"{FULL} or {SLIDING}", n)
+    local = c.sequence("local_layer_ids", lambda v: type(v) is int and 0 <= v < n, f"integers from 0 to {n - 1}")
+    if listed is not None:
+        return listed
+    within = {i for i in range(n) if (i + 1) % 6} if local is None else set(local)
+    return [SLIDING if i in within else FULL for i in range(n)]
+
+
+def _sparse(c: Config, n: int) -> list[bool]:
+    """Which layers have experts: as listed, else those from `dense_mlp_idx` on."""
+    listed = c.sequence("mlp_layer_types", lambda v: v in ("dense", "sparse"), "dense or sparse", n)
+    first = c.size("dense_mlp_idx", 0, least=0)
+    return [kind == "sparse" for kind in listed] if listed is not None else [i >= first for i in range(n)]
+
+
+def _widths(c: Config) -> tuple[int, int]:
+    """Of experts and of dense layers; where the dense ones' has a key of its own, `intermediate_size` is the experts'."""
+    width, experts = c.size("intermediate_size", 24576), c.size("moe_intermediate_size", 3072)
+    return (width, c.size("dense_intermediate_size")) if c.has("dense_intermediate_size") else (experts, width)
