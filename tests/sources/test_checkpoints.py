@@ -493,6 +493,15 @@ def test_every_sort_of_difference() -> None:
     assert (found.agree, found.recomputed, found.further) == (19, 1, 2)
 
 
+def test_a_mask_is_made_anew_and_a_bias_is_not() -> None:
+    model = read_config(LLAMA, "config", "model")
+    held = {name: shape for name, (_, shape, _) in llama_tensors().items()}
+    masks = {"h.0.attn.bias": (1, 1, 8, 8), "h.0.attn.masked_bias": ()}
+    assert check(model, {**held, **masks}).recomputed == 2
+    assert check(model, {**held, **masks}).differences == ()
+    assert [d.name for d in check(model, {**held, "h.0.attn.bias": (32,)}).differences] == ["h.0.attn.bias"]
+
+
 def test_a_tied_head_may_be_stored_or_not() -> None:
     model = read_config({**LLAMA, "tie_word_embeddings": True}, "config", "model")
     held = {name: shape for name, (_, shape, _) in llama_tensors().items()}
@@ -560,6 +569,8 @@ SAVED: dict[str, dict[str, Any]] = {
         "moe_intermediate_size": 24, "num_key_value_heads": 4,
     },
     "gpt2": {"n_embd": 32, "n_layer": 2, "n_head": 4, "vocab_size": 64, "n_positions": 16},
+    "vit": {"hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2, "num_attention_heads": 4,
+            "image_size": 8, "patch_size": 4},
     "gpt_neox": {"vocab_size": 64, "hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2,
                  "num_attention_heads": 4},
 }  # fmt: skip
@@ -572,7 +583,7 @@ def test_what_the_library_saves_is_what_the_config_implies(tmp_path: Path, model
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         config = transformers.AutoConfig.for_model(model_type, **SAVED[model_type])
-        made = transformers.AutoModelForCausalLM.from_config(config)
+        made = getattr(transformers, "AutoModel" if model_type == "vit" else "AutoModelForCausalLM").from_config(config)
         made.save_pretrained(tmp_path)
     held = read_checkpoint(str(tmp_path))
     names = shapes(held)

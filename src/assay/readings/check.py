@@ -14,11 +14,12 @@ from assay.spec import Model
 Shape = tuple[Size, ...]
 Held = Mapping[str, Shape | None]  # names, and shapes where a header tells them
 
-# what old files hold and every loader makes anew: tables of rotation, causal masks, numbers of positions
+# what old files hold and every loader makes anew: tables of rotation, numbers of positions, causal masks
 _RECOMPUTED = re.compile(
-    r"(?:.*\.)?(rotary_emb\.(inv_freq|cos_cached|sin_cached)|attn\.(masked_)?bias|attention\.(masked_)?bias"
-    r"|position_ids|num_batches_tracked|rope_freqs\.weight)$"
+    r"(?:.*\.)?(rotary_emb(eddings)?\.(inv_freq|cos_cached|sin_cached)|position_ids|num_batches_tracked"
+    r"|rope_freqs\.weight)$"
 )
+_MASK = re.compile(r"(?:.*\.)?(attn|attention|self_attention)\.(masked_)?bias$")  # no vector, as a bias is
 # scales of activations and caches, and descriptions of what is packed
 _ACCESSORY = re.compile(
     r".*(\.(input|output|k|v|q|activation|input_global)_scale|\.weight_shape|\.weight_g_idx"
@@ -78,6 +79,8 @@ def check(model: Model, held: Held, spell: Callable[[str], str] | None = None) -
         spelled = [[(turn(name), shape) for name, shape in way] for way in ways]
         way = max(spelled, key=lambda one: sum(name in named for name, _ in one))
         for name, expected in way:
+            if name not in named and _is_recomputed(name, None):
+                continue
             if name not in named:
                 found.append(Difference("missing", name, expected))
                 continue
@@ -88,11 +91,11 @@ def check(model: Model, held: Held, spell: Callable[[str], str] | None = None) -
                 found.append(Difference("shape", name, expected, named[name]))
     further = _further(left)
     for name, shape in left.items():
-        if name in further or _RECOMPUTED.fullmatch(name) or (model.scheme and _ACCESSORY.fullmatch(name)):
+        if name in further or _is_recomputed(name, shape) or (model.scheme and _ACCESSORY.fullmatch(name)):
             continue
         if not _is_copy(name, shape, model):
             found.append(Difference("unexpected", name, None, shape))
-    return Check(agree, tuple(found), sum(bool(_RECOMPUTED.fullmatch(name)) for name in left), len(further))
+    return Check(agree, tuple(found), sum(_is_recomputed(name, shape) for name, shape in left.items()), len(further))
 
 
 Way = list[tuple[str, Shape]]  # tensors that together hold an entry
@@ -174,6 +177,13 @@ def _further(left: Held) -> set[str]:
     """Tensors of modules that predict further tokens, which no forward pass of the model runs."""
     heads = {name.partition("eh_proj")[0] for name in left if ".eh_proj" in name}
     return {name for name in left if re.match(r"(model\.)?mtp\.", name) or any(name.startswith(at) for at in heads)}
+
+
+def _is_recomputed(name: str, shape: Shape | None) -> bool:
+    """True for what every loader makes anew."""
+    if _RECOMPUTED.fullmatch(name):
+        return True
+    return (shape is None or len(shape) in (0, 4)) and _MASK.fullmatch(name) is not None
 
 
 def _is_copy(name: str, shape: Shape | None, model: Model) -> bool:

@@ -17,7 +17,8 @@ _BY_NUMBER = {"Eg": "w1", "Eu": "w3", "Ed": "w2"}
 _NAMED = """
     afmoe axk1 bailing_hybrid bailing_moe beam cohere2_moe deepseek_v2 deepseek_v3 deepseek_v32 dots1 ernie4_5_moe
     exaone_moe flex_olmo flint glm4_moe glm4_moe_lite glm4v_moe glm4v_moe_text glm_moe_dsa hunyuan_v1_moe hy_v3 jamba
-    kolibri1 laguna mellum mimo_v2_flash nemotron_h olmoe qwen2_moe qwen3_moe qwen3_next qwen3_omni_moe_text sarvam_mla
+    kolibri1 laguna mellum mimo_v2_flash nemotron_h olmoe qwen2_moe qwen3_5_moe qwen3_5_moe_text qwen3_moe
+    qwen3_next qwen3_omni_moe_text sarvam_mla
     sarvam_moe solar_open
 """
 _NUMBERED = "kimi_linear minimax minimax_m2 mixtral phimoe"
@@ -75,6 +76,28 @@ RENAMED: dict[str, tuple[tuple[str, str], ...]] = {
     "mimo_v2_flash": ((r"self_attn\.sinks", "self_attn.attention_sink_bias"),),
     "nemotron_h": ((r"^model\.", "backbone."),),
 }
+
+_VIT = (
+    (r"(^|\.)layers\.", r"\1encoder.layer."),
+    (r"\.attention\.q_proj\.", ".attention.attention.query."),
+    (r"\.attention\.k_proj\.", ".attention.attention.key."),
+    (r"\.attention\.v_proj\.", ".attention.attention.value."),
+    (r"\.attention\.o_proj\.", ".attention.output.dense."),
+    (r"\.mlp\.fc1\.", ".intermediate.dense."),
+    (r"\.mlp\.fc2\.", ".output.dense."),
+)
+_DINO = _VIT[1:5]
+_WRAPPED = (
+    (r"^model\.language_model\.", "language_model.model."),
+    (r"^lm_head\.", "language_model.lm_head."),
+    (r"^model\.(vision_tower|multi_modal_projector|image_newline)\b", r"\1"),
+)
+_VISUAL = ((r"^model\.language_model\.", "model."), (r"^model\.visual\.", "visual."))
+RENAMED |= dict.fromkeys("deit ijepa vit vit_mae vit_msn vivit audio-spectrogram-transformer".split(), _VIT)
+RENAMED |= dict.fromkeys(("dinov2", "dinov2_with_registers"), _DINO)
+RENAMED |= dict.fromkeys("aria aya_vision gemma3 internvl llava mistral3 paligemma vipllava".split(), _WRAPPED)
+RENAMED |= dict.fromkeys("llava_next llava_next_video llava_onevision".split(), _WRAPPED)
+RENAMED |= dict.fromkeys(("qwen2_vl", "qwen2_5_vl"), _VISUAL)
 RENAMED |= {"granitemoehybrid": RENAMED["granitemoe"], "granitemoeshared": RENAMED["granitemoe"]}
 
 _PACKED = re.compile(r"\.(?:gate_up_proj|up_proj|down_proj)$")
