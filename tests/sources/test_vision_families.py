@@ -255,6 +255,37 @@ TOWERS: dict[str, dict[str, Any]] = {
         "multimodal_projector_bias": True,
         "tie_word_embeddings": False,
     },
+    "glm4v": {"model_type": "glm4v"},
+    "glm4v, small": {
+        "model_type": "glm4v",
+        "text_config": TEXT,
+        "vision_config": {
+            "depth": 2,
+            "hidden_size": 32,
+            "num_heads": 2,
+            "out_hidden_size": 32,
+            "intermediate_size": 40,
+            "image_size": 30,
+            "attention_bias": True,
+            "patch_size": 4,
+        },
+    },
+    "glm4v_moe": {"model_type": "glm4v_moe"},
+    "glm4v_moe, small": {
+        "model_type": "glm4v_moe",
+        "text_config": {**TEXT, "n_routed_experts": 4, "num_experts_per_tok": 2, "moe_intermediate_size": 24},
+        "vision_config": {"depth": 2, "hidden_size": 32, "num_heads": 2, "out_hidden_size": 32, "image_size": 56},
+    },
+    "kimi_k25": {"model_type": "kimi_k25"},
+    "kimi_k25, small": {
+        "model_type": "kimi_k25",
+        "text_config": {**TEXT, "num_key_value_heads": 4, "kv_lora_rank": 8, "q_lora_rank": 12, "n_routed_experts": 8}
+        | {"qk_nope_head_dim": 8, "qk_rope_head_dim": 4, "v_head_dim": 8, "moe_intermediate_size": 12, "n_group": 2}
+        | {"num_experts_per_tok": 2, "topk_group": 1, "first_k_dense_replace": 1},
+        "vision_config": {**SMALL, "pos_emb_height": 6, "pos_emb_width": 5, "patch_size": 4},
+        "projection_hidden_size": 32,
+        "tie_word_embeddings": False,
+    },
     "qwen3_5, small": {
         "model_type": "qwen3_5",
         "text_config": {**TEXT, **DELTA, "head_dim": 16, "num_hidden_layers": 4},
@@ -298,7 +329,9 @@ def tower_flops(config: dict[str, Any], run: Any) -> int:
 
 
 @needs_library
-@pytest.mark.parametrize("case", ["qwen2_vl, small", "qwen2_5_vl, small", "qwen3_vl, small", "qwen3_5, small"])
+@pytest.mark.parametrize(
+    "case", ["qwen2_vl, small", "qwen2_5_vl, small", "qwen3_vl, small", "qwen3_5, small", "glm4v, small"]
+)
 def test_flops_of_towers_of_any_size(case: str) -> None:
     """8 x 12 patches, merged two by two into 24 tokens; windows of 4 x 4 patches are whole."""
     import torch

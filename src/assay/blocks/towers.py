@@ -45,6 +45,8 @@ class Patches:
     late: tuple[tuple[str, int], ...] = ()  # the same, behind the positions
     bias: bool = True
     positions: int | None = None  # rows of a learned table
+    sides: tuple[int, int] | None = None  # rows and columns of an image, where the table is stored by both
+    before: Norm | None = None  # of the patches, before their positions
     norm: Norm | None = None
     spare: tuple[str, ...] = ()  # vectors that are stored for training alone
 
@@ -55,7 +57,8 @@ class Patches:
         given = {"d": self.width, "i": self.channels, "p": self.patches, "P": self.positions}
         early = sum(many for _, many in self.tokens)
         between = None if self.patches is None or not (self.tokens and self.late) else self.patches + early
-        return {**given, **sides, **rows, "m": between}
+        table = dict(zip(("rows", "columns"), self.sides or (), strict=False))
+        return {**given, **sides, **rows, **table, "m": between}
 
     @property
     def length(self) -> int:
@@ -68,6 +71,8 @@ class Patches:
         axis = "p" if self.tokens or self.late else "n"
         shift = ", Wpatch_bias[d]" if self.bias else ""
         made = ops("embedding", f"x = linear(pixels[b {axis} {inner}], Wpatch[{inner} d]{shift}) -> [b {axis} d]")
+        if self.before is not None:
+            made += self.before.ops("x", "x", "patch", f"b {axis} d")
         middle = "m" if self.tokens and self.late else "n" if self.tokens else axis
         made += prepend(self.tokens, axis, middle)
         if self.positions is not None:

@@ -55,6 +55,8 @@ MODULES = {
     "linear": "minimax recurrent_gemma rwkv xlstm",
     "longcat": "longcat_flash",
     "llama": "llama iquestcoder exaone internlm3 arcee ernie4_5 seed_oss smollm3",
+    "glm_vision": "glm4v glm4v_moe",
+    "kimi_vision": "kimi_k25",
     "llama4": "llama4_text",
     "llava": "llava llava_next llava_onevision vipllava paligemma gemma3 mistral3",
     "mamba": "mamba falcon_mamba mamba2",
