@@ -5,7 +5,7 @@ The implementation packs experts that files hold one by one, and has renamed mod
 
 from __future__ import annotations
 
-import re
+from functools import lru_cache
 
 from assay.records import replace
 from assay.spec import Segment, Weight
@@ -100,8 +100,6 @@ RENAMED |= dict.fromkeys("llava_next llava_next_video llava_onevision".split(), 
 RENAMED |= dict.fromkeys(("qwen2_vl", "qwen2_5_vl"), _VISUAL)
 RENAMED |= {"granitemoehybrid": RENAMED["granitemoe"], "granitemoeshared": RENAMED["granitemoe"]}
 
-_PACKED = re.compile(r"\.(?:gate_up_proj|up_proj|down_proj)$")
-
 
 def publish(model_type: str, segments: tuple[Segment, ...]) -> tuple[Segment, ...]:
     """The segments with the names that published files of this type give their weights."""
@@ -120,12 +118,15 @@ def _named(segment: Segment, model_type: str) -> Segment:
     )
 
 
+@lru_cache(maxsize=4096)
 def published(name: str, where: Weight, model_type: str) -> Weight:
     """A weight with its published name, where that is another."""
+    import re  # of few families' configs
+
     path = where.path
     ending = EXPERTS.get(model_type, {}).get(name)
     if ending is not None:
-        path = _PACKED.sub(f".{{e}}.{ending}.weight", path)
+        path = f"{path.rpartition('.')[0]}.{{e}}.{ending}.weight"
     for pattern, ours in filter(None, (SPLIT.get(model_type, {}).get(name), *RENAMED.get(model_type, ()))):
         path = re.sub(pattern, ours, path)
     return where if path == where.path else replace(where, published=path)
