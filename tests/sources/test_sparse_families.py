@@ -7,7 +7,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from library import built, check_against_library, differences, has_library, our_ledger, their_ledger
+from library import built, check_against_library, differences, has_library, our_ledger, their_flops, their_ledger
 
 from assay.errors import SettingError, SourceError
 from assay.readings.count import Count, count
@@ -195,6 +195,42 @@ ASSISTANT = {
     "backbone_hidden_size": 40,
     "text_config": {**GEMMA4_UNIFIED, "num_kv_shared_layers": 6},
 }
+INKLING: dict[str, Any] = {
+    **IDS,
+    "vocab_size": 99,
+    "hidden_size": 64,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+    "head_dim": 12,
+    "swa_num_attention_heads": 6,
+    "swa_num_key_value_heads": 3,
+    "swa_head_dim": 10,
+    "sliding_window_size": 5,
+    "d_rel": 7,
+    "rel_extent": 9,
+    "log_scaling_n_floor": 20,
+    "conv_kernel_size": 3,
+    "moe_intermediate_size": 24,
+    "n_routed_experts": 8,
+    "num_experts_per_tok": 2,
+}
+INKLING1 = {
+    **INKLING,
+    "model_type": "inkling_text",
+    "num_hidden_layers": 6,
+    "mlp_layer_types": ["dense"] + ["sparse"] * 5,
+    "intermediate_size": 80,
+    "n_shared_experts": 2,
+    "local_layer_ids": [0, 2, 3],
+}
+INKLING2 = {
+    **INKLING,
+    "model_type": "inkling2_text",
+    "num_hidden_layers": 7,
+    "unpadded_vocab_size": 90,
+    "n_layers_per_attn_res_block": 3,
+    "layer_types": ["hybrid", "hybrid_sliding"] * 3 + ["hybrid"],
+}
 TROCR = {
     **IDS,
     "model_type": "trocr",
@@ -248,6 +284,9 @@ VARIED: dict[str, tuple[dict[str, Any], int]] = {
     "gemma4_text, experts": (GEMMA4_EXPERTS, 0),
     "gemma4_unified_text": (GEMMA4_UNIFIED, 13),
     "gemma4_unified_assistant": (ASSISTANT, 0),
+    "inkling_text": (INKLING1, 0),
+    "inkling2_text": (INKLING2, 0),
+    "inkling2_text, a window first": ({**INKLING2, "layer_types": ["hybrid_sliding", "hybrid"] * 3 + ["hybrid"]}, 0),
     "trocr": (TROCR, 13),
     "trocr, sines": (
         {**TROCR, "use_learned_position_embeddings": False, "layernorm_embedding": False, "scale_embedding": True},
@@ -261,7 +300,7 @@ VARIED: dict[str, tuple[dict[str, Any], int]] = {
 # classes' own defaults, all of one size at least of a real model
 DEFAULTS = (
     "axk2 deepseek_v32 deepseek_v4 dots3_note_text gemma3n_text gemma4_text gemma4_unified_assistant "
-    "gemma4_unified_text glm_moe_dsa hy_v4 longcat_flash minimax_m3_vl_text trocr xlm xlnet"
+    "gemma4_unified_text glm_moe_dsa hy_v4 inkling_text inkling2_text longcat_flash minimax_m3_vl_text trocr xlm xlnet"
 ).split()
 
 
@@ -449,6 +488,32 @@ def test_v4_counts_by_hand() -> None:
     heavy = 2 * n * 2 * d * 32
     ends = 2 * n * (3 * d * 3 + d * 99)
     assert counted(V4, n).flops.total == 5 * (attention + 2 * streams + experts) + 2 * sparse + heavy + ends
+
+
+PADDED = 2 * 2 * 3  # the library's convolution runs 2 tokens too many over 3 columns
+
+
+@needs_library
+def test_inkling_counts_but_for_padding() -> None:
+    """Convolved are keys and values, 3 layers of 2 x 3 x 10 and 3 of 2 x 2 x 12, and both branches' outputs."""
+    channels = 3 * 2 * 30 + 3 * 2 * 24 + 6 * 2 * 64
+    assert counted(INKLING1, 13).flops.total == their_flops(INKLING1, 13) - PADDED * channels
+
+
+@needs_library
+def test_inkling2_counts_but_for_padding() -> None:
+    """The library sums the taps of 4 full layers' keys and values element by element, and pads the others."""
+    channels = 3 * 2 * 30 + 7 * 2 * 64
+    taps = 4 * 2 * 2 * 13 * 24 * 3
+    assert counted(INKLING2, 13).flops.total == their_flops(INKLING2, 13) - PADDED * channels + taps
+
+
+def test_convolution_columns_are_kept() -> None:
+    """3 columns of each channel, whatever the context; keys and values of 3 windows of 5 and 3 layers of all."""
+    columns = 3 * (3 * 2 * 30 + 3 * 2 * 24 + 6 * 2 * 64)
+    cache = counted(INKLING1, 10, 20).cache
+    assert cache.fixed_bytes == 2 * columns
+    assert cache.bytes == 2 * (columns + 3 * 5 * 2 * 30 + 3 * 30 * 2 * 24)
 
 
 def test_longcat_counts_by_hand() -> None:

@@ -6,7 +6,7 @@ from assay.blocks.ends import Norm
 from assay.records import dataclass
 from assay.spec import Op, ops
 
-FUSED = ("swiglu_clamp", "swiglu_limit")  # activations that take the gate and the other half at once
+FUSED = ("swiglu_clamp", "swiglu_limit", "swiglu_softcap")  # activations that take the gate and the other half at once
 LEARNED = {"xielu": ", Alpha_p[], Alpha_n[], Beta[], Eps[]"}  # scalars that an activation keeps
 
 

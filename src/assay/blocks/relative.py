@@ -71,7 +71,7 @@ class Convolved:
 
     def ops(self, x: str, y: str) -> list[Op]:
         """`y[b n d]` from `x[b n d]`."""
-        return self.body.ops(x, y) + convolved(y, f"C{self.tag}", "d")
+        return [*self.body.ops(x, y), *convolved(y, f"C{self.tag}", "d")]
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,7 @@ class ScaledOutput:
 
     def ops(self, x: str, y: str) -> list[Op]:
         """`y[b n d]` from `x[b n d]`."""
-        return self.body.ops(x, y) + ops("mlp", f"{y} = mul({y}[b n d], Scale[]) -> [b n d]")
+        return [*self.body.ops(x, y), *ops("mlp", f"{y} = mul({y}[b n d], Scale[]) -> [b n d]")]
 
 
 @dataclass(frozen=True)

@@ -19,6 +19,7 @@ ACTIVATIONS: dict[str, dict[str, int]] = {
     "quick_gelu": {"multiply": 2, "exp": 1, "add": 1, "divide": 1},  # x sigmoid(1.702 x)
     "swiglu_clamp": {"compare": 3, "multiply": 2, "exp": 1, "add": 2, "divide": 1},  # gpt-oss
     "swiglu_limit": {"compare": 3, "multiply": 2, "exp": 1, "add": 1, "divide": 1},  # both halves within a limit
+    "swiglu_softcap": {"divide": 3, "function": 2, "multiply": 5, "exp": 1, "add": 1},  # both halves bounded by tanh
     "identity": {},
     "exp": {"exp": 1},
     "softplus": {"exp": 1, "add": 1, "function": 1},
@@ -27,7 +28,7 @@ ACTIVATIONS: dict[str, dict[str, int]] = {
 }
 
 # what some of them take besides
-CONSTANTS = {"swiglu_clamp": ("alpha", "limit"), "swiglu_limit": ("limit",)}
+CONSTANTS = {"swiglu_clamp": ("alpha", "limit"), "swiglu_limit": ("limit",), "swiglu_softcap": ("gate_cap", "up_cap")}
 
 
 def _per_element(work: dict[str, int]) -> Callable[[Op, Extent], Work]:

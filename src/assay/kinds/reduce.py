@@ -95,6 +95,13 @@ def _sparsify(op: Op, extent: Extent) -> Work:
     }
 
 
+def _shorten(op: Op, extent: Extent) -> Work:
+    """Each row's length, its share of the limit, at most one, times the row."""
+    elements = extent(op.axes)
+    rows = extent(a for a in op.axes if a not in _over(op))
+    return {"multiply": 2 * elements, "add": elements, "root": rows, "divide": rows, "compare": rows}
+
+
 def _normalize(op: Op, extent: Extent) -> Work:
     over = op.attr("over", op.axes[-1])
     elements = extent(op.axes)
@@ -196,6 +203,7 @@ register(
     Kind(
         "sparsify", "what is above a share of a normal distribution", _check_reduce, _sparsify, attrs=("share", "over")
     ),
+    Kind("shorten", "no longer than a limit", _check_reduce, _shorten, attrs=("limit", "over")),
     Kind("mean", "mean over the axes that the result lacks", _check_sum, _mean),
     Kind(
         "blocks",

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from assay.blocks import Branch, Decoder, Embedding, Head, Layer, Mlp, Norm, Step
+from assay.blocks import Branch, Decoder, Embedding, Head, Layer, Mlp, Moe, Norm, Router, Step
+from assay.blocks.block_residual import StateAttention, StateDecoder, StateLayer
 from assay.blocks.relative import Convolved, ProfiledAttention, ScaledOutput, SinkMoe
 from assay.sources.config import Config
 from assay.sources.families.common import activation, by_kind, depth, family, rms, under
@@ -123,6 +124,108 @@ def _sparse(c: Config, n: int) -> list[bool]:
 
 
 def _widths(c: Config) -> tuple[int, int]:
-    """Of experts and of dense layers; where the dense ones' has a key of its own, `intermediate_size` is the experts'."""
+    """Of experts and of dense layers; where the latter have a key of their own, `intermediate_size` is the experts."""
     width, experts = c.size("intermediate_size", 24576), c.size("moe_intermediate_size", 3072)
     return (width, c.size("dense_intermediate_size")) if c.has("dense_intermediate_size") else (experts, width)
+
+
+INKLING2 = {
+    **MIXTRAL,
+    "Ge": "model.embed_tokens.embed_norm.weight",
+    "Qf": "model.final_input.query[d]",
+    **under(
+        LAYER,
+        {
+            "Qa": "attention_input.query[d]",
+            "Q3": "attention_input.query[t3 d]",
+            "Qm": "mlp_input.query[d]",
+            **{f"Ga{name}": f"{name}_input_layernorm.weight" for name in "qkv"},
+            "Wq": "self_attn.q_proj.linear.weight",
+            "Sq": "self_attn.q_proj.norm.scale[(g r) k]",
+            "Wk": "self_attn.k_proj.linear.weight",
+            "Wv": "self_attn.v_proj.linear.weight",
+            "Ck": "self_attn.k_proj.sconv.conv1d.weight[(g k) 1 K]",
+            "Cv": "self_attn.v_proj.sconv.conv1d.weight[(g v) 1 K]",
+            "Dk": "self_attn.k_proj.sconv.static_weight[K (g k)]",
+            "Dv": "self_attn.v_proj.sconv.static_weight[K (g v)]",
+            "Wk_taps": "self_attn.k_proj.sconv.weight_proj.weight",
+            "Wv_taps": "self_attn.v_proj.sconv.weight_proj.weight",
+            "Wr_states": "self_attn.relative_position_bias.linear.weight",
+            "Sr": "self_attn.relative_position_bias.norm.scale[(g r) E]",
+            "Bank": "self_attn.relative_position_bias.proj[E X]",
+            "Wsink": "self_attn.sink_proj.weight",
+            "Wz": "self_attn.o_proj.gate_proj.weight",
+            "Wo": "self_attn.o_proj.linear.weight",
+            "Ca": "post_attention_convolution.conv1d.weight",
+            "Cm": "post_mlp_convolution.conv1d.weight",
+            "Cr": "~mlp.gate.e_score_correction_bias",
+        },
+    ),
+}
+
+
+@family("inkling2_text", cls="Inkling2ForCausalLM", names=INKLING2, harmless="tie_word_embeddings hidden_act".split())
+def inkling2_text(c: Config) -> Decoder:
+    """Thinking Machines 2026. The table and the head are never one tensor, and the head has fewer rows."""
+    c.rename(
+        sliding_window="sliding_window_size",
+        num_local_experts="n_routed_experts",
+        sconv_kernel_size="conv_kernel_size",
+        model_max_length="max_position_embeddings",
+        intermediate_size="moe_intermediate_size",
+        routed_scaling_factor="route_scale",
+    )
+    c.absent(hidden_size=4608, num_attention_heads=48, swa_num_attention_heads=48, swa_num_key_value_heads=8)
+    c.absent(sliding_window_size=1024, log_scaling_n_floor=128000)
+    d, n, norm = c.size("hidden_size"), depth(c, 48), rms(c)
+    kinds = c.sequence("layer_types", lambda v: v in (FULL, SLIDING), f"{FULL} or {SLIDING}", n)
+    kinds = kinds or [SLIDING if (i + 1) % 6 else FULL for i in range(n)]
+    every = c.size("n_layers_per_attn_res_block", 6)
+    mixers = {kind: state_attention(c, norm, kind == SLIDING) for kind in (FULL, SLIDING)}
+    experts = softcapped_experts(c)
+
+    def layer(key: tuple[str, int, bool, bool]) -> Layer:
+        kind, blocks, first, boundary = key
+        words = label("sliding" if kind == SLIDING else "full", f"{blocks} blocks before" if blocks else "")
+        return StateLayer((), words, mixers[kind], experts, norm, blocks, first, boundary)
+
+    made = by_kind([(kind, -(-i // every), i == 0, i % every == 0) for i, kind in enumerate(kinds)], layer)
+    rows, used = c.size("vocab_size", 201024), c.size("unpadded_vocab_size", 200058)
+    head = Head(used, d, norm=norm, softcap=c.positive("final_logit_softcapping", 30.0))
+    trained = c.maybe("max_position_embeddings", 1048576)
+    return StateDecoder(Embedding(rows, d, norm=norm), made, head, trained=trained, blocks=-(-n // every))
+
+
+def state_attention(c: Config, norm: Norm, slides: bool) -> StateAttention:
+    """Attention of windowed layers, or of full ones, whose taps and lengths the token's place sets."""
+    plain = attention(c, norm, slides)
+    limits = (c.positive("qk_l2_clip_threshold", 512**0.5), c.positive("rel_l2_clip_threshold", 8.0))
+    return StateAttention(
+        plain.heads,
+        plain.kv_heads,
+        plain.head_width,
+        plain.kernel,
+        plain.states,
+        plain.extent,
+        limits,
+        norm,
+        plain.window,
+        not slides,
+        plain.temper,
+    )
+
+
+def softcapped_experts(c: Config) -> Moe:
+    """Routed experts whose gate and other half are bounded."""
+    experts = c.size("n_routed_experts", 384)
+    scores = c.word("scoring_func", "sigmoid", ("sigmoid", "softmax", "sqrtsoftplus"))
+    caps = (("gate_cap", c.positive("mlp_gate_softcap", 4.0)), ("up_cap", c.positive("mlp_up_softcap", 25.0)))
+    scale = c.positive("route_scale", 8.0)
+    return Moe(
+        experts,
+        chosen(c, "num_experts_per_tok", 8, experts, "n_routed_experts"),
+        c.size("moe_intermediate_size", 2304),
+        Router(scores, correction=True, normalize=True, scale=scale),  # type: ignore[arg-type]
+        activation="swiglu_softcap",
+        constants=caps,
+    )
