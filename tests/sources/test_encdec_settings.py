@@ -136,6 +136,11 @@ def test_an_adapter_leaves_every_fourth_frame_and_one(frames: int, positions: in
         (bart(), {"tokens": 1, "past": 24, "source": 4}, r"past \+ tokens is 25; .* 24 rows"),
         (whisper(), {"source": 26, "tokens": 4}, r"source is 26; .* position table that ends at 24"),
         (whisper(), {"tokens": 17}, r"past \+ tokens is 17; .* position table of 16 rows"),
+        (
+            seamless(adaptor_stride=1),
+            {"source": 2},
+            r"source is 2; the encoder of m has no position for so short a source",
+        ),
         (bart(), {"source": 0}, r"source is 0; it must be an integer of at least 1"),
     ],
 )

@@ -46,8 +46,7 @@ class Setting:
             "t": self.tokens if self.logits == "all" else 1,
         }
         if self.source is not None:
-            stride, extra = self.stride
-            positions = self.source if stride == 1 else ceil_div(self.source + extra, stride)
+            positions = encoded(self.source, self.stride)
             sizes["frames"] = only_at_zero(self.source, self.past)
             sizes["m"] = only_at_zero(positions, self.past)
             sizes["M"] = positions
@@ -128,6 +127,11 @@ def _tokens_and_past(model: Model, tokens: object, past: object, context: object
     return n, p
 
 
+def encoded(source: Size, stride: tuple[int, int]) -> Size:
+    """Positions of an encoder that a source has: one for each `stride[0]`, of which padding adds `stride[1]`."""
+    return source if stride == (1, 0) else ceil_div(source + stride[1], stride[0])
+
+
 def _source(model: Model, source: object, tokens: Size) -> Size | None:
     """Source tokens of an encoder-decoder: as many as the target's where nothing is said."""
     if "source" not in model.settings:
@@ -136,6 +140,8 @@ def _source(model: Model, source: object, tokens: Size) -> Size | None:
         return None
     usual = tokens if model.source_tokens is None else model.source_tokens
     m = usual if source is None else lift(source, "source")
+    if surely_above(1, encoded(m, (model.source_stride, model.source_extra))):
+        raise SettingError(f"source is {m}; the encoder of {model.name} has no position for so short a source")
     if model.source_positions is not None and surely_above(m, model.source_positions):
         raise SettingError(
             f"source is {m}; the encoder of {model.name} has a position table that ends at {model.source_positions}"
