@@ -399,6 +399,14 @@ def test_wrong_values_are_one_line(table: dict[str, Any], line: str) -> None:
     assert line in str(caught.value)
 
 
+def test_a_scheme_of_the_text_model_leaves_its_towers() -> None:
+    table = {"quant_method": "fp8", "weight_block_size": [128, 128]}
+    whole = Config({"quantization_config": table}, "config")
+    inner = Config({"text_config": {"quantization_config": table}}, "config").child("text_config")
+    schemes = [read_scheme(c, "quantization_config", "kimi_k25", None) for c in (whole, inner)]
+    assert [scheme is not None and "tower" in scheme.parts for scheme in schemes] == [True, False]
+
+
 def test_rules_that_no_config_states_are_unknown() -> None:
     table = {"quant_method": "fp8", "weight_block_size": [128, 128]}
     scheme = read_scheme(Config({"quantization_config": table}, "config"), "quantization_config", "deepseek_v4", None)

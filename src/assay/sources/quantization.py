@@ -13,6 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 from assay.formats import Format, Rule, Scheme, make
+from assay.records import replace
 from assay.sources.config import Config
 from assay.sources.shown import short
 
@@ -38,7 +39,10 @@ def read_scheme(c: Config, key: str, model_type: str, plain: str | None) -> Sche
     read = METHODS.get(method)
     if read is None:
         return unknown(f"quant_method is {short(method)}" if method else "no quant_method is named")
-    return read(held, model_type, {"float16": "fp16", "float32": "fp32"}.get(plain or "", "bf16"))
+    scheme = read(held, model_type, {"float16": "fp16", "float32": "fp32"}.get(plain or "", "bf16"))
+    if c.prefix:  # of the text model alone
+        return replace(scheme, parts=tuple(part for part in scheme.parts if part != "tower"))
+    return scheme
 
 
 def unknown(why: str) -> Scheme:
