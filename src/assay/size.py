@@ -123,13 +123,6 @@ def remainder(a: Size, b: Size) -> Size:
     return a - b * sys.modules["sympy"].floor(a / b)
 
 
-def remainder(a: Size, b: Size) -> Size:
-    """What a leaves divided by b, exact for arrays at any magnitude."""
-    if (type(a) is int and type(b) is int) or _is_array(a) or _is_array(b):
-        return a % b
-    return a - floor_div(a, b) * b
-
-
 def ceil_div(a: Size, b: Size) -> Size:
     """The least integer not below a / b."""
     return -floor_div(-a, b)

@@ -113,7 +113,7 @@ def test_metadata_read_as_the_config_does(architecture: str) -> None:
     ours = read_config(config_of(held(architecture, metadata, names)), "small.gguf", "small")
     theirs = read_config(config, "config.json", "small")
     assert ours.family == theirs.family
-    asked = {"tokens": 5, "past": 11, "cache": "bf16", "weights": "bf16"}
+    asked: dict[str, Any] = {"tokens": 5, "past": 11, "cache": "bf16", "weights": "bf16"}
     a, b = count(ours, **asked), count(theirs, **asked)
     assert a.parameters == b.parameters
     assert a.flops == b.flops

@@ -33,9 +33,12 @@ KIMI = under(
     {"Gmerge": "pre_norm.weight", "Wp1": "in_proj.weight[f (q d)]", "Wp2": "out_proj.weight"},
 )
 OLD = {
-    "vt_hidden_size": "hidden_size", "vt_intermediate_size": "intermediate_size",
-    "vt_num_attention_heads": "num_attention_heads", "vt_num_hidden_layers": "num_hidden_layers",
-    "init_pos_emb_height": "pos_emb_height", "init_pos_emb_width": "pos_emb_width",
+    "vt_hidden_size": "hidden_size",
+    "vt_intermediate_size": "intermediate_size",
+    "vt_num_attention_heads": "num_attention_heads",
+    "vt_num_hidden_layers": "num_hidden_layers",
+    "init_pos_emb_height": "pos_emb_height",
+    "init_pos_emb_width": "pos_emb_width",
     "init_pos_emb_time": "pos_emb_time",
 }
 
