@@ -8,6 +8,7 @@ from dataclasses import is_dataclass
 from typing import Any, Literal, Union, get_args, get_origin
 
 import pytest
+from described import described, figures, ledger, structure
 from documents import ROOT, examples
 
 from assay.errors import SourceError
@@ -15,10 +16,10 @@ from assay.readings.count import count
 from assay.readings.tensors import tensors
 from assay.records import annotation_of, defaults_of
 from assay.sources.describable import BLOCKS
-from assay.sources.descriptions import IN_LAYER, KEYS, read_description
+from assay.sources.described_layers import IN_LAYER, RESIDUALS
+from assay.sources.described_stacks import KINDS, SIDES
 from assay.sources.fields import READERS
 from assay.sources.huggingface import read_config
-from assay.spec import Model
 
 SMALLEST = """\
 vocab = 1000
@@ -34,38 +35,9 @@ width = 96
 """
 
 
+IN_DECODER = [name for name in BLOCKS if name != "cross"]
+LAYER_KEYS = [key for key in IN_LAYER if key != "cross"]
 MIXED = SMALLEST.replace("[mlp]", "[moe]\nexperts = 6\nchosen = 2")
-
-
-def described(text: str) -> Model:
-    return read_description(text, "mine.toml", "mine")
-
-
-def structure(model: Model) -> dict[int | str, list[tuple[Any, ...]]]:
-    """The ops of every layer with their operands and parts, without the constants that change values alone."""
-    return {
-        key: [(op.name, op.kind, op.inputs, op.axes, op.part) for op in segment.block.ops]
-        for segment in model.segments
-        for key in (segment.layers or (segment.name,))
-    }
-
-
-def ledger(model: Model) -> set[tuple[Any, ...]]:
-    """Path, shape, layers and buffer of every stored tensor."""
-    return {(entry.path, entry.shape, entry.layers, entry.buffer) for entry in tensors(model)}
-
-
-def figures(model: Model) -> list[tuple[Any, ...]]:
-    """Parameters, FLOPs and cache in several settings and conventions."""
-    past = 0 if model.positions else 300
-    settings: list[dict[str, Any]] = [
-        {"tokens": 1},
-        {"tokens": 50, "past": past},
-        {"tokens": 50, "past": past, "convention": "scalar"},
-        {"tokens": 50, "past": past, "convention": "causal", "batch": 3},
-    ]
-    counted = [count(model, cache="bf16", **setting) for setting in settings]
-    return [(one.parameters, one.flops, one.cache) for one in counted]
 
 
 # the same architecture as a config and as a description
@@ -465,7 +437,7 @@ ERRORS: list[tuple[str, str, str]] = [
     (
         'positions = "rotary"\n' + SMALLEST,
         "",
-        "positions is 'rotary'; it must be one of alibi, learned, none, rope, or a table",
+        "positions is 'rotary'; it must be one of alibi, learned, none, rope, sinusoidal, or a table",
     ),
     ('positions = "learned"\n' + SMALLEST, "", "context is missing; it must be an integer of at least 1"),
     (
@@ -477,12 +449,12 @@ ERRORS: list[tuple[str, str, str]] = [
     (
         'residual = "prae"\n' + SMALLEST,
         "",
-        "residual is 'prae'; it must be one of inner-post, parallel, parallel-norms, post, pre, sandwich",
+        f"residual is 'prae'; it must be one of {', '.join(sorted(RESIDUALS))}",
     ),
     ("attention = 3\n" + SMALLEST.replace("[attention]", "[head]").split("[head]")[0], "",
      "attention is 3; it must be a table"),
     ('blocks = ["attention"]\n' + SMALLEST, "", "mlp is in no layer; blocks says which of them a layer has"),
-    ("blocks = []\n" + SMALLEST, "", f"a layer has no blocks; describe some of {', '.join(BLOCKS)}"),
+    ("blocks = []\n" + SMALLEST, "", f"a layer has no blocks; describe some of {', '.join(IN_DECODER)}"),
     (
         SMALLEST,
         "[moe]\nexperts = 4\nchosen = 2\nwidth = 8",
@@ -499,7 +471,7 @@ ERRORS: list[tuple[str, str, str]] = [
      "layers is 6; it must be at least the 7 of first and last"),
     ('pattern = ["a"]\n' + SMALLEST, "[layer.a]\n[layer.b]", "layer.b is in none of first, pattern and last"),
     ('pattern = ["a"]\n' + SMALLEST, "[layer.a]\nvocab = 3",
-     f"layer.a.vocab is no key of a description; known: {', '.join(IN_LAYER)}"),
+     f"layer.a.vocab is no key of a description; known: {', '.join(LAYER_KEYS)}"),
     ('pattern = ["a"]\n' + SMALLEST, "[layer.a.attention]\nwindow = 0",
      "layer.a.attention.window is 0; it must be an integer of at least 1"),
     ('pattern = ["a"]\n' + SMALLEST, "[layer.a.attention]\nwindw = 4",
@@ -636,7 +608,7 @@ DOCUMENT = ROOT / "docs" / "descriptions.md"
 
 def test_document_names_every_key() -> None:
     text = DOCUMENT.read_text(encoding="utf-8")
-    for key in KEYS:
+    for key in {key for kind in KINDS.values() for key in kind.keys} | {key for keys in SIDES.values() for key in keys}:
         assert f"`{key}`" in text or f"`[{key}]`" in text, key
 
 

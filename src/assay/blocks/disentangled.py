@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from assay.blocks.attention import Attention
 from assay.blocks.encoders import Tables
 from assay.blocks.ends import Norm
 from assay.blocks.stacks import Layer
+from assay.records import dataclass
 from assay.spec import Op, ops
 
 

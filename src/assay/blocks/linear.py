@@ -6,10 +6,9 @@ of the convolution, B and U the block of a chunked form.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from assay.blocks.ends import Norm
 from assay.blocks.recurrent import convolve, emit, gate, project
+from assay.records import dataclass
 from assay.spec import Op, ops
 
 

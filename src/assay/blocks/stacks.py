@@ -228,6 +228,11 @@ def stored(weight: str, names: Mapping[str, str], prefix: str = "") -> Weight:
     return parse_stored(text if text is not None else prefix + weight)
 
 
+def is_named(weight: str, names: Mapping[str, str]) -> bool:
+    """True where `names` says where a weight is stored, or where the one is that it stands beside."""
+    return weight in names or _beside(weight) in names
+
+
 def _beside(weight: str) -> str:
     """The weight whose name a bias follows: Bq after Wq, Ba after Ga, Wd_bias after Wd, cross.Bq after cross.Wq."""
     own, dot, name = weight.rpartition(".")

@@ -154,6 +154,27 @@ def offered(family: Family) -> dict[str, str]:
     return {role: stem + ending if ending else family.cls for role, ending in DECODER_ONLY.items()}
 
 
+def names_of(family: Family, role: str) -> Names:
+    """Where a class of a family keeps its weights, as far as the family alone says."""
+    if family.classes:
+        chosen = next(one for one in family.classes if one.role == role)
+        together = {**family.names, **chosen.names}
+        return _without(_prefix(together), together) if chosen.bare else together
+    if role == CAUSAL:
+        return family.names
+    if role == BASE:
+        return _without(_prefix(family.names), family.names)
+    return {**family.names, **_classifier(family, role, _prefix(family.names))}
+
+
+def _classifier(family: Family, role: str, prefix: str) -> dict[str, str]:
+    """Where a decoder-only family keeps its classifier."""
+    # the older implementations call a token's classifier so, whose base is no attribute `model`; one calls both so
+    either = family.model_type in CLASSIFIERS
+    path = "classifier" if either or (role == TOKEN and prefix != "model.") else "score"
+    return {"Wscore": f"{path}.weight", "Bscore": f"{path}.bias"}
+
+
 def finish(c: Config, made: Stack, family: Family, role: str) -> tuple[Stack, Names]:
     """The model with the end that its class has, and where its weights are stored. Raises SourceError."""
     names = family.names if made.names is None else made.names
@@ -168,11 +189,7 @@ def finish(c: Config, made: Stack, family: Family, role: str) -> tuple[Stack, Na
     if role == BASE:
         return replace(made, head=final, names=None), _without(prefix, names)
     classifier = Classifier(final, labels(c), bias=role == TOKEN)
-    # the older implementations call a token's classifier so, whose base is no attribute `model`; one calls both so
-    either = family.model_type in CLASSIFIERS
-    path = "classifier" if either or (role == TOKEN and prefix != "model.") else "score"
-    stored = {"Wscore": f"{path}.weight", "Bscore": f"{path}.bias"}
-    return replace(made, head=classifier, names=None), {**names, **stored}
+    return replace(made, head=classifier, names=None), {**names, **_classifier(family, role, prefix)}
 
 
 def _listed(c: Config, made: Stack, chosen: Class, names: Names) -> tuple[Stack, Names]:

@@ -8,22 +8,52 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from assay.blocks import Attention, GatedDelta, Latent, Mamba, Mamba2, Mlp, Moe, Norm, Rope, ShortConv
-from assay.blocks.mlp import FUSED
+from assay.blocks import (
+    Attention,
+    CrossAttention,
+    GatedDelta,
+    KimiDelta,
+    Latent,
+    Mamba,
+    Mamba2,
+    Mlp,
+    Moe,
+    Norm,
+    Rope,
+    ScaledMamba2,
+    ShortConv,
+)
+from assay.blocks.disentangled import Disentangled
+from assay.blocks.linear import GatedLru, Lightning, MatrixLstm, Rwkv, RwkvMlp
+from assay.blocks.mlp import FUSED, ScaledMlp
+from assay.blocks.sparse import Indexer, SparseLatent
+from assay.blocks.stacks import Scaled
+from assay.blocks.towers import Causal
 from assay.errors import SourceError
-from assay.records import dataclass, defaults_of, field
+from assay.records import dataclass, defaults_of, field, replace
 from assay.sources.fields import Section, build
 
 NORMS = {"rmsnorm": Norm(), "layernorm": Norm("layernorm", "gain+bias")}
 
 
 @dataclass(frozen=True)
+class Role:
+    """What a stack of layers is for: an encoder's see every token and keep nothing."""
+
+    encodes: bool = False
+    source: int | None = None  # width of what an encoder gives, where layers attend to it
+    span: int | None = None  # how far vectors of relative positions reach to either side
+
+
+@dataclass(frozen=True)
 class Around:
-    """What a block finds around it: the model's width, and its layer's norm and positions."""
+    """What a block finds around it: the model's width, its layer's norm and positions, the stack that it is in."""
 
     width: int
     norm: Norm
     positions: Rope | str | None
+    role: Role = Role()
+    holds: bool = True  # a learned bias of the distance is kept in this layer
 
 
 @dataclass(frozen=True)
@@ -32,7 +62,8 @@ class Described:
 
     `fill` checks what fields say together, and gives those whose default depends on more than the block; `hidden`
     are fields that no table sets; `biases` are the letters that `bias` may hold; `needs` names fields that say
-    nothing without another.
+    nothing without another. `richer` is the block of a table that sets one of the fields that only it has. `encodes`
+    where it has no order in time, so that an encoder's layer may hold it.
     """
 
     block: type[Any]
@@ -40,6 +71,19 @@ class Described:
     hidden: tuple[str, ...] = ("positions",)
     biases: str = ""
     needs: Mapping[str, str] = field(default_factory=dict)
+    richer: type[Any] | None = None
+    encodes: bool = False
+
+    def chosen(self, c: Section, around: Around) -> type[Any]:
+        """The block that a table asks for."""
+        if self.block is Attention and around.role.encodes and c.data.get("sees", "all") == "past":
+            return Causal
+        more = set(defaults_of(self.richer)) - set(defaults_of(self.block)) if self.richer else set()
+        return self.richer if self.richer and more & set(c.data) else self.block
+
+    def fields(self) -> list[str]:
+        """What a table may set."""
+        return [name for name in defaults_of(self.richer or self.block) if name not in self.hidden]
 
 
 def _attention(c: Section, around: Around) -> dict[str, Any]:
@@ -56,7 +100,55 @@ def _attention(c: Section, around: Around) -> dict[str, Any]:
     _turns(c, around.positions, each)
     if _said(c, "window") and _said(c, "chunk"):
         c.fail("chunk", f'"none" where {c.path("window")} is set')
-    return {"heads": heads, "kv_heads": groups, "head_width": each, "positions": around.positions}
+    given = {"heads": heads, "kv_heads": groups, "head_width": each, "positions": around.positions}
+    return {**given, "sees": _seen(c, around), "relative_here": c.flag("relative_here", around.holds)}
+
+
+def _seen(c: Section, around: Around) -> str:
+    """What tokens see: what came before, or in an encoder everything; limits are of one or of the other."""
+    seen = c.word("sees", "all" if around.role.encodes else "past", ("past", "all"))
+    if seen == "all" and not around.role.encodes:
+        c.fail("sees", "past in a decoder, which keeps what it has seen")
+    for key, other in (("window", "reach"), ("chunk", "reach"), ("reach", "window")):
+        if _said(c, key) and (key == "reach") != (seen == "all"):
+            raise SourceError(f"{c.where}: {c.path(key)} says nothing where sees is {seen}; {other} does")
+    if seen == "past" and around.role.encodes and _said(c, "window"):
+        raise SourceError(f"{c.where}: {c.path('window')} is not described in an encoder")
+    return seen
+
+
+def _disentangled(c: Section, around: Around) -> dict[str, Any]:
+    """Scores of contents and of distances, whose vectors the embedding holds."""
+    if around.role.span is None:
+        raise SourceError(f"{c.where}: {c.prefix.rstrip('.')} reads relative positions; embedding.span says how far")
+    terms = c.sequence("terms", lambda v: v in ("c2p", "p2c"), "c2p, p2c")
+    found = ("c2p", "p2c") if terms is None else tuple(dict.fromkeys(terms))
+    return {**_attention(c, around), "terms": found, "span": around.role.span}
+
+
+def _cross(c: Section, around: Around) -> dict[str, Any]:
+    """As the layer's own attention, unless the table says otherwise."""
+    heads = c.size("heads")
+    groups = c.size("kv_heads", heads)
+    c.divides("heads", heads, "kv_heads", groups)
+    each = c.size("head_width", int(around.width) // heads)
+    source = around.role.source
+    return {
+        "heads": heads,
+        "kv_heads": groups,
+        "head_width": each,
+        "memory": None if source == around.width else source,
+    }
+
+
+def _recurrent_mlp(c: Section, around: Around) -> dict[str, Any]:
+    return {"width": around.width}
+
+
+def _lru(c: Section, around: Around) -> dict[str, Any]:
+    """Heads share the inner width evenly."""
+    c.divides("inner", c.size("inner"), "heads", c.size("heads"))
+    return {}
 
 
 def _turns(c: Section, positions: Rope | str | None, each: int) -> None:
@@ -75,7 +167,22 @@ def _latent(c: Section, around: Around) -> dict[str, Any]:
         raise SourceError(
             f"{c.where}: positions is {around.positions!r}; with latent attention it must be rope or none"
         )
-    return {"positions": around.positions}
+    given: dict[str, Any] = {"positions": around.positions}
+    indexer = c.child("indexer")
+    if indexer.data:
+        indexer.known(name for name in defaults_of(Indexer) if name != "rotary")
+        rotary, width = c.size("rotary"), indexer.size("width")
+        for key in ("top", "query_rank"):
+            if not _said(c, key):
+                c.fail(key, f"an integer of at least 1 where {c.path('indexer')} is set")
+        if rotary > width:
+            indexer.fail("width", f"an integer of at least {c.path('rotary')}, {int(rotary)}")
+        turned = None if around.positions is None else replace(around.positions, width=rotary)
+        norm = indexer.block("norm", Norm, NORMS, defaults_of(Indexer)["norm"])
+        given["indexer"] = Indexer(indexer.size("heads"), width, turned, norm)
+    if _said(c, "window") and _said(c, "top"):
+        c.fail("top", f'"none" where {c.path("window")} is set')
+    return given
 
 
 def _said(c: Section, key: str) -> bool:
@@ -118,32 +225,50 @@ _WITH_GATE = {"gate_bias": "gate", "gate_activation": "gate"}
 _WITH_NORM = {"qk_norm_over": "qk_norm", "norm_late": "qk_norm"}
 _WITH_SHARED = {"shared_gate": "shared", "shared_bias": "shared", "shared_activation": "shared"}
 
+# what cross-attention has of attention's fields
+_CROSS = ("heads", "kv_heads", "head_width", "value_width", "bias", "scale", "softcap")
+_ATTENTION = {**_WITH_GATE, **_WITH_NORM, "keep_all": "window", "relative_here": "relative"}
+
 BLOCKS: dict[str, Described] = {
-    "attention": Described(
-        Attention,
-        _attention,
-        ("positions", "rows"),
-        "qkvo",
-        {**_WITH_GATE, **_WITH_NORM, "keep_all": "window", "relative_here": "relative"},
+    "attention": Described(Attention, _attention, ("positions",), "qkvo", _ATTENTION, encodes=True),
+    "disentangled": Described(Disentangled, _disentangled, ("positions", "span"), "qkvo", _WITH_NORM, encodes=True),
+    "latent": Described(
+        Latent,
+        _latent,
+        ("positions", "form", "grown"),
+        "ao",
+        richer=SparseLatent,
     ),
-    "latent": Described(Latent, _latent, ("positions", "form"), "ao"),
     "mamba": Described(Mamba, hidden=("heads",)),
-    "mamba2": Described(Mamba2, _shared("heads", "groups")),
+    "mamba2": Described(Mamba2, _shared("heads", "groups"), richer=ScaledMamba2),
     "gated_delta": Described(GatedDelta, _shared("value_heads", "key_heads")),
+    "kimi_delta": Described(KimiDelta),
+    "lightning": Described(Lightning),
+    "rg_lru": Described(GatedLru, _lru),
+    "mlstm": Described(MatrixLstm),
+    "rwkv": Described(Rwkv),
     "short_conv": Described(ShortConv),
-    "mlp": Described(Mlp, _feed_forward, biases="gud"),
-    "moe": Described(Moe, _mixture, biases="gud", needs=_WITH_SHARED),
+    "cross": Described(
+        CrossAttention, _cross, tuple(n for n in defaults_of(CrossAttention) if n not in _CROSS), "qkvo"
+    ),
+    "mlp": Described(Mlp, _feed_forward, biases="gud", richer=ScaledMlp, encodes=True),
+    "moe": Described(Moe, _mixture, biases="gud", needs=_WITH_SHARED, encodes=True),
+    "rwkv_mlp": Described(RwkvMlp, _recurrent_mlp, ("width",)),
 }
+FACTORS = ("input_scale", "output_scale")  # of any block
 
 
 def read_block(c: Section, described: Described, around: Around) -> Any:
     """A block from its table. Raises SourceError."""
-    c.known(name for name in defaults_of(described.block) if name not in described.hidden)
+    c.known((*described.fields(), *FACTORS))
+    if around.role.encodes and not described.encodes:
+        fit = ", ".join(name for name, one in BLOCKS.items() if one.encodes)
+        raise SourceError(f"{c.where}: {c.prefix.rstrip('.')} goes from token to token; an encoder's layers hold {fit}")
     for key, other in described.needs.items():
         if _said(c, key) and not _said(c, other):
             raise SourceError(f"{c.where}: {c.path(key)} says nothing where {c.path(other)} is not set")
-    return build(
-        described.block,
+    made = build(
+        described.chosen(c, around),
         c,
         described.fill(c, around),
         words={Norm: NORMS},
@@ -151,3 +276,5 @@ def read_block(c: Section, described: Described, around: Around) -> Any:
         letters=described.biases,
         skip=described.hidden,
     )
+    before, after = (c.number(key) for key in FACTORS)
+    return made if before is None and after is None else Scaled(made, before, after, made.tag)

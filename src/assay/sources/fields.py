@@ -176,13 +176,21 @@ class Reader:
     def several(self, key: str, items: tuple[Any, ...]) -> tuple[Any, ...]:
         """A list of as many numbers or words, or a table of names and numbers."""
         if items[-1] is Ellipsis:
-            table = self.c.child(key)
-            return tuple((name, table.number(name)) for name in table.data)
+            return self.many(key, items[0])
         kinds = ["a word" if item is str else "a finite number" for item in items]
         value = self.c.data[key]
         if not isinstance(value, list) or len(value) != len(items) or not all(map(_fits, value, items)):
             self.c.fail(key, f"a list of {', '.join(kinds)}")
         return tuple(v if isinstance(v, str) else float(v) for v in value)
+
+    def many(self, key: str, item: Any) -> tuple[Any, ...]:
+        """A list of numbers or words of any length, or a table of names and numbers."""
+        if item in (float, str):
+            kind = "words" if item is str else "finite numbers"
+            return tuple(self.c.sequence(key, lambda v: _fits(v, item), kind) or ())
+        table = self.c.child(key)
+        read = table.size if get_args(item)[1] is int else table.number
+        return tuple((name, read(name)) for name in table.data)
 
     def biases(self, key: str) -> str:
         """True for all, false for none, or the letters of those that have one."""
