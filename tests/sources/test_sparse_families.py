@@ -412,6 +412,18 @@ def test_visible_pairs_of_entries(n: int, past: int) -> None:
     assert flops.total - flops.visible_total == left_out
 
 
+@pytest.mark.parametrize(("n", "past"), SETTINGS)
+@pytest.mark.parametrize("window", [None, 3, 9])
+def test_visible_pairs_of_a_mask_of_values(n: int, past: int, window: int | None) -> None:
+    """Doge: of at most `window` keys the best 5, in 3 layers of 4 heads of 16."""
+    sizes = {"hidden_size": 64, "intermediate_size": 80, "num_hidden_layers": 3, "num_attention_heads": 4}
+    config = {"model_type": "doge", "vocab_size": 99, "keep_window_size": 5, "sliding_window": window, **sizes}
+    flops = counted(config, n, past).flops
+    keys = n + (past if window is None else min(past, window - 1))
+    seen = sum(min(t + 1, window or t + 1, 5) for t in range(past, past + n))
+    assert flops.total - flops.visible_total == 3 * 2 * 2 * 4 * 16 * (n * keys - seen)
+
+
 @pytest.mark.parametrize("config", [GLM, DOTS3, V4, M3, GEMMA4], ids=lambda config: str(config["model_type"]))
 def test_generated_tokens_step_by_step(config: dict[str, Any]) -> None:
     found = generate(model(config), 50, tokens=7, past=6)

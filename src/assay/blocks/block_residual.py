@@ -35,7 +35,7 @@ def attend_states(part: str, x: str, y: str, weight: str, states: str, several: 
 
 @dataclass(frozen=True)
 class StateAttention:
-    """Attention with a sink that the token sets, convolved keys and values, a bias from a bank of profiles, and a gate."""
+    """Attention with a sink that the token sets, convolved keys and values, a bias from a bank, and a gate."""
 
     heads: int
     groups: int

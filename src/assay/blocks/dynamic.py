@@ -17,7 +17,16 @@ class DynamicMask(Attention):
 
     def sizes(self) -> dict[str, int | None]:
         """Axis sizes; z is g under another name."""
-        return {**super().sizes(), "z": self.kv_heads}
+        return {**super().sizes(), "z": self.kv_heads, "T": self.keep}
+
+    def remember(self) -> list[Op]:
+        """Keys and values behind those of earlier passes, of which each query sees the best few."""
+        limit = (", window=w" if self.window is not None else "") + (", top=T" if self.keep is not None else "")
+        return ops(
+            "attention",
+            f"k = append(k[b n g k]{limit}) -> [b c g k]",
+            f"v = append(v[b n g v]{limit}) -> [b c g v]",
+        )
 
     def attend(self) -> list[Op]:
         """softmax(q k / sqrt(k) + m) v."""

@@ -69,7 +69,11 @@ def _bind_append(op: Op, extent: Extent) -> None:
     extent.sizes[keys] = n + minimum(past, window - 1)
     stepped = window_pairs(n, past, window)
     visible = stepped if chunk is None else chunk_pairs(n, past, chunk)
-    extent.keys[keys] = Keys(queries, visible, stepped, (window,), chunk)
+    breaks: tuple[Size, ...] = (window,)
+    if op.attr("top") is not None:  # the best few of those in the window
+        most = minimum(window, extent.value(op.attr("top")))
+        visible, breaks = window_pairs(n, past, most), (most, window)
+    extent.keys[keys] = Keys(queries, visible, stepped, breaks, chunk)
 
 
 def _limits(op: Op, extent: Extent) -> tuple[Size | None, Size | None]:

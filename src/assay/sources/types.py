@@ -39,7 +39,7 @@ RENAMED = {
 
 _KINDS = {
     "an encoder": """
-        canine ernie_m flaubert lilt markuplm mega neobert nezha qdqbert reformer retribert roc_bert splinter xlm
+        canine ernie_m lilt markuplm mega neobert nezha qdqbert reformer retribert roc_bert splinter
     """,
     "an encoder that shortens its sequence from block to block": "funnel",
     "an encoder that keeps whole numbers beside its weights": "ibert",
@@ -48,23 +48,20 @@ _KINDS = {
     "an encoder-decoder": """
         pop2piano speech_to_text speecht5 t5gemma2 udop
     """,
-    "a model with sparse latent attention": """
-        axk2 deepseek_ref deepseek_v32 deepseek_v4 glm_moe_dsa longcat_flash
-    """,
+    "a model with sparse latent attention": "deepseek_ref",
     "a recurrent or state-space model": "hgrn2 retnet rwkv5 rwkv6 rwkv7",
     "a hybrid of attention with recurrent layers": "hymba plamo2",
-    "a decoder of a make that is not described": """
-        blt cohere_compass_text cpmant dots3_note_text gemma3n_text gemma4_text gemma4_unified_assistant
-        gemma4_unified_text hy_v4 inkling2_loop_text inkling2_text inkling_text lara_mini minimax_m3_vl_text
-        qwen4_exp_text reformer xlnet
-    """,
+    "a decoder of patches of bytes, whose work depends on how well the text can be foretold": "blt",
+    "a decoder that puts a prompt of its own before the text and sees all of it at once": "cpmant",
+    "a decoder that goes through its middle layers again with messages of the pass before": "inkling2_loop_text",
+    "a decoder of a make that is not described": "cohere_compass_text lara_mini qwen4_exp_text",
     "a vision model": """
         beit convnext convnextv2 cvt dinat dino dinov2_with_registers dinov3_convnext dinov3_vit
         efficientnet hiera ijepa levit mobilevit mobilevitv2 poolformer pvt pvt_v2 regnet resnet sam sam2 segformer
         swin swin2sr swinv2 timesformer timm_wrapper videomae vit_mae vit_msn vitdet vivit yolos
     """,
     "a speech or audio model": """
-        audio-spectrogram-transformer bark clap csm data2vec-audio encodec hubert mimi moonshine moshi musicgen
+        audio-spectrogram-transformer bark clap csm data2vec-audio encodec hubert mimi moonshine musicgen
         musicgen_melody parakeet_ctc sew sew-d unispeech unispeech-sat vits wav2vec2 wav2vec2-bert wav2vec2-conformer
         wavlm xcodec
     """,
@@ -78,7 +75,7 @@ _KINDS = {
         modernvbert molmo molmo2 moss_transcribe_diarize musicflamingo nemo_speechlm NVLM_D omniasr ovis2
         perception_lm phi3_v phi4_multimodal pixtral qwen2_5_omni qwen2_audio
         qwen3_asr qwen3_omni_moe qwen4_exp siglip2 speech-encoder-decoder
-        trocr ultravbert ultravox vibevoice_asr video_llava vilt vision-encoder-decoder
+        ultravbert ultravox vibevoice_asr video_llava vilt vision-encoder-decoder
         vision-text-dual-encoder visual_bert voxtral voxtral_realtime xclip
     """,
     "a diffusion or time-series model": """

@@ -33,7 +33,7 @@ DOGE = {
 
 @family("doge", cls="DogeForCausalLM", names=DOGE)
 def doge(c: Config) -> Decoder:
-    """Shi et al. 2024. The mask is counted as dense: it hides keys of values' choosing beyond `keep_window_size`."""
+    """Shi et al. 2024: of the keys that a query sees, it attends to the `keep_window_size` that the values favour."""
     d = c.size("hidden_size", 1024)
     h = heads(c, d, 8)
     norm = rms(c)
