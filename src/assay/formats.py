@@ -92,11 +92,7 @@ class Rule:
     names: str
     format: Format | None = None
     layer: int | None = None
-
-    @property
-    def counts_layers(self) -> bool:
-        """True where the expression itself may tell layers apart by their numbers."""
-        return self.layer is None and any(character.isdigit() for character in self.names)
+    numbered: bool = False  # the expression itself may tell layers apart by their numbers
 
     def fits(self, module: str, layer: int) -> bool:
         """True for a module, named with {i} for its layer and {e} for an expert."""

@@ -324,6 +324,19 @@ def test_expressions_and_stars_of_ignored_modules() -> None:
     assert quantized(**star, ignore=["lm_head", "model.layers.2*"]) == plain + sum(o * i - 8 for o, i in LAYER)
 
 
+def test_a_star_behind_a_layers_number_is_more_layers() -> None:
+    table = {"quant_method": "modelopt", "quant_algo": "FP8"}
+    deep = {**LLAMA, "num_hidden_layers": 12}
+
+    def given(*ignored: str) -> Any:
+        return weight_bytes(deep, quantization_config={**table, "ignore": ["lm_head", *ignored]})
+
+    one = sum(o * i - 8 for o, i in LAYER)
+    assert given("model.layers.1*") == given() + 3 * one  # 1, 10, 11
+    assert given("model.layers.0*") == given() + one
+    assert given("model.layers.1.*") == given() + one
+
+
 def test_groups_of_modules_in_formats_of_their_own() -> None:
     wide = {"num_bits": 8, "type": "float", "strategy": "channel"}
     groups = {

@@ -80,7 +80,7 @@ def test_rules_that_come_to_the_same_make_one_block() -> None:
 
 def test_an_expression_may_count_layers() -> None:
     model = read_config(LLAMA, "config", "model")
-    rewritten = quantize(model, Scheme("half a byte", (Rule(r"layers\.[13]\..*"),), HALF))
+    rewritten = quantize(model, Scheme("half a byte", (Rule(r"layers\.[13]\..*", numbered=True),), HALF))
     assert [s.layers for s in rewritten.segments] == [(), (0, 2), (1, 3), ()]
 
 

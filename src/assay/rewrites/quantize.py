@@ -26,7 +26,7 @@ def _segments(segment: Segment, scheme: Scheme) -> list[Segment]:
     """The segment, or one for each set of layers to which the same rules apply."""
     groups: dict[tuple[object, ...], tuple[list[Rule], list[int]]] = {}
     ordered = any(rule.format is not None for rule in scheme.rules)  # else all say the same, in any order
-    counted = any(rule.counts_layers for rule in scheme.rules)
+    counted = any(rule.numbered for rule in scheme.rules)
     by_layer: dict[int | None, list[int]] = {}
     for place, rule in enumerate(scheme.rules):
         by_layer.setdefault(rule.layer, []).append(place)

@@ -59,12 +59,12 @@ def pattern(name: str, kept: Format | None = None) -> Rule:
         return _expression(name[3:], kept)
     plain = re.sub(r"^(model\.)?(language_model\.)?(model\.)?", "", name.removesuffix(".weight"))
     plain = re.sub(r"(?<=experts\.)\d+(?=\.|$)", "{e}", plain)
-    number = re.search(r"(?<=layers\.)\d+(?=\.|$)", plain)
-    layer = int(number[0]) if number else None
+    number = re.search(r"(?:^|\.)(?:layers?|blocks|h)\.(\d+)(?=\.|$)", plain)
+    layer = int(number[1]) if number else None
     if number:
-        plain = f"{plain[: number.start()]}{{i}}{plain[number.end() :]}"
+        plain = f"{plain[: number.start(1)]}{{i}}{plain[number.end(1) :]}"
     body = ".*".join(re.escape(piece) for piece in plain.split("*"))
-    return Rule(rf"(?:.*\.)?{body}(?:\..*)?", kept, layer)
+    return Rule(rf"(?:.*\.)?{body}(?:\..*)?", kept, layer, layer is None and re.search(r"\.\d", plain) is not None)
 
 
 def _expression(text: str, kept: Format | None) -> Rule:
@@ -74,7 +74,7 @@ def _expression(text: str, kept: Format | None) -> Rule:
     except re.error:
         return Rule(re.escape(text), kept)
     text = re.sub(r"^\^?(?:(?:language_)?model\\?\.)+", "", text)
-    return Rule(f"(?:{text}).*", kept)
+    return Rule(f"(?:{text}).*", kept, numbered=re.search(r"\d", text) is not None)
 
 
 def skipped(c: Config, *keys: str) -> tuple[Rule, ...]:
@@ -82,7 +82,19 @@ def skipped(c: Config, *keys: str) -> tuple[Rule, ...]:
     names: list[str] = []
     for key in keys:
         names += c.sequence(key, lambda v: isinstance(v, str), "module names") or []
-    return tuple(dict.fromkeys(map(pattern, names)))
+    return tuple(dict.fromkeys(pattern(one) for name in names for one in _layers(name)))
+
+
+def _layers(name: str) -> list[str]:
+    """`layers.1*`, which fits layers 1, 10 to 19 and so on, as a name for each of these layers."""
+    found = None if name.startswith("re:") else re.search(r"(?<=layers\.)(\d+)\*", name)
+    if found is None:
+        return [name]
+    first = int(found[1])
+    tens = range(10 * first, 10 * first + 10) if first else ()
+    hundreds = range(100 * first, 100 * first + 100) if 0 < first < 10 else ()
+    layers = (first, *tens, *hundreds)
+    return [f"{name[: found.start()]}{layer}{name[found.end() - 1 :].replace('*', '.*', 1)}" for layer in layers]
 
 
 def fp8(c: Config, model_type: str, plain: str) -> Scheme:
