@@ -170,6 +170,19 @@ WITNESSES = (
         misfits=("y = unfold(x[b n d]) -> [b n d]", "y = unfold(x[b n d]) -> [b n k]"),
     ),
     Witness(
+        "y = batchnorm(x[b n d], G1[d], B1[d], M1[d]) -> [b n d]",
+        {"add": 2 * B * N * D, "multiply": 2 * B * N * D},
+        reads=B * N * D,
+        weighs=3 * D,
+        writes=B * N * D,
+        layout={"G1": ("d",), "B1": ("d",), "M1": ("d",)},
+        misfits=("y = batchnorm(x[b n d], G1[d]) -> [b n]", "y = batchnorm(x[b n d], G1[f]) -> [b n d]"),
+    ),
+    Witness(
+        "y = offsets(at[n]) -> [i]",
+        misfits=("y = offsets(at[n]) -> [n]", "y = offsets(at[n], z[n]) -> [i]"),
+    ),
+    Witness(
         "y = distances(z[P d], tokens=n, limit=w) -> [i d]",
         misfits=("y = distances(z[P d]) -> [i d]", "y = distances(z[P d], tokens=n, limit=w) -> [P d]"),
     ),

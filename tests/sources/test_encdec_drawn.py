@@ -30,7 +30,7 @@ INNER = st.integers(1, 70)
 def barts(draw: st.DrawFn, model_type: str) -> dict[str, Any]:
     """Sizes of both halves, scales and what one family alone has."""
     heads, other = draw(st.sampled_from([(1, 2), (2, 4), (3, 1)]))
-    said = {
+    said: dict[str, Any] = {
         "d_model": 12 * draw(st.integers(1, 4)),
         "vocab_size": draw(st.integers(60, 120)),
         "encoder_layers": draw(SMALL),
@@ -63,7 +63,7 @@ def barts(draw: st.DrawFn, model_type: str) -> dict[str, Any]:
 @st.composite
 def t5s(draw: st.DrawFn, model_type: str) -> dict[str, Any]:
     """Heads of any width, an MLP with a gate or without."""
-    said = {
+    said: dict[str, Any] = {
         "d_model": draw(st.integers(4, 40)),
         "d_kv": draw(st.integers(1, 12)),
         "num_heads": draw(st.integers(1, 5)),
