@@ -6,7 +6,7 @@ import warnings
 from typing import Any
 
 import pytest
-from library import check_against_library, has_library
+from library import check_against_library, differences, has_library, our_ledger, their_ledger
 
 from assay.errors import SettingError, SourceError
 from assay.readings.count import count
@@ -392,7 +392,7 @@ def test_flops_of_towers_and_projectors(case: str) -> None:
 
     def run(model: Any) -> None:
         shape = (1, 1, 3, height, width) if case.startswith("idefics") else (1, 3, height, width)
-        getattr(model, "model", model).get_image_features(pixel_values=torch.zeros(shape), **sizes)
+        getattr(model, "model", model).get_image_features(pixel_values=torch.ones(shape), **sizes)
 
     model = read_config(TOWERS[case], "config", "model")
     ours = count(model, tokens=30, images=1, **({"image_tokens": tokens} if tokens else {}))
@@ -416,3 +416,104 @@ def test_images_of_any_size_are_a_setting() -> None:
     assert seen.parameters == bare.parameters
     with pytest.raises(SettingError, match="image tokens is 5; model has no tower"):
         count(read_config({"model_type": "qwen3"}, "config", "model"), image_tokens=5)
+
+
+EAR = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 128}
+EAR |= {"num_mel_bins": 10, "max_source_positions": 20}
+WINDOWED = {"d_model": 32, "encoder_layers": 2, "encoder_attention_heads": 4, "encoder_ffn_dim": 40, "num_mel_bins": 11}
+WINDOWED |= {"n_window": 50, "n_window_infer": 500, "downsample_hidden_size": 6, "output_dim": 32}
+SOUNDS: dict[str, tuple[dict[str, Any], str]] = {
+    "qwen2_audio": ({"model_type": "qwen2_audio"}, "AutoModelForMultimodalLM"),
+    "qwen2_audio, small": (
+        {
+            "model_type": "qwen2_audio",
+            "text_config": {**TEXT, "model_type": "qwen2"},
+            "audio_config": {"d_model": 32, "encoder_layers": 2, "encoder_attention_heads": 4, "encoder_ffn_dim": 40}
+            | {"num_mel_bins": 10, "max_source_positions": 20},
+        },
+        "AutoModelForMultimodalLM",
+    ),
+    "audioflamingo3": ({"model_type": "audioflamingo3"}, "AudioFlamingo3ForConditionalGeneration"),
+    "audioflamingo3, small": (
+        {"model_type": "audioflamingo3", "text_config": {**TEXT, "model_type": "qwen2"}, "audio_config": EAR}
+        | {"projector_bias": False},
+        "AudioFlamingo3ForConditionalGeneration",
+    ),
+    "musicflamingo": ({"model_type": "musicflamingo"}, "MusicFlamingoForConditionalGeneration"),
+    "voxtral": ({"model_type": "voxtral"}, "AutoModelForMultimodalLM"),
+    "voxtral, small": (
+        {"model_type": "voxtral", "text_config": {**TEXT, "head_dim": 6}, "audio_config": EAR},
+        "AutoModelForMultimodalLM",
+    ),
+    "glmasr": ({"model_type": "glmasr"}, "AutoModelForMultimodalLM"),
+    "glmasr, small": (
+        {
+            "model_type": "glmasr",
+            "text_config": {**TEXT, "vocab_size": 100},
+            "audio_config": {key: value for key, value in EAR.items() if key != "max_source_positions"}
+            | {"num_key_value_heads": 2, "max_position_embeddings": 20},
+            "tie_word_embeddings": False,
+        },
+        "AutoModelForMultimodalLM",
+    ),
+    "moss_transcribe_diarize": ({"model_type": "moss_transcribe_diarize"}, "AutoModelForMultimodalLM"),
+    "moss_transcribe_diarize, small": (
+        {"model_type": "moss_transcribe_diarize", "text_config": {**TEXT, "head_dim": 8}, "audio_config": EAR}
+        | {"audio_merge_size": 5},
+        "AutoModelForMultimodalLM",
+    ),
+    "qwen3_asr": ({"model_type": "qwen3_asr"}, "AutoModelForMultimodalLM"),
+    "qwen3_asr, small": (
+        {"model_type": "qwen3_asr", "text_config": {**TEXT, "head_dim": 8}, "audio_config": WINDOWED},
+        "AutoModelForMultimodalLM",
+    ),
+}
+
+
+def sound_model(case: str, meta: bool = False) -> Any:
+    """The library's model of a case, small ones with weights."""
+    import torch
+    import transformers
+
+    config, auto = SOUNDS[case]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        made = transformers.AutoConfig.for_model(**config)
+        made._attn_implementation = "eager"
+        build = getattr(transformers, auto)
+        with torch.device("meta" if meta else "cpu"):
+            return build.from_config(made, attn_implementation="eager") if auto.startswith("Auto") else build(made)
+
+
+@needs_library
+@pytest.mark.parametrize("case", SOUNDS)
+def test_text_models_that_hear(case: str) -> None:
+    ours, theirs = read_config(SOUNDS[case][0], "config", "model"), sound_model(case, meta=True)
+    found = differences(our_ledger(ours), their_ledger(theirs))
+    assert not found, "\n".join(found)
+    assert count(ours, tokens=1).parameters.total == sum(p.numel() for p in theirs.parameters())
+
+
+@needs_library
+@pytest.mark.parametrize("case", [case for case in SOUNDS if "small" in case])
+def test_flops_of_a_sound(case: str) -> None:
+    import torch
+    from torch.utils.flop_counter import FlopCounterMode
+
+    config = SOUNDS[case][0]
+    model = sound_model(case).eval()
+    tones, frames = config["audio_config"]["num_mel_bins"], 3000 if case.startswith("qwen3_asr") else 40
+    features, mask = torch.zeros((1, tones, frames)), torch.ones((1, frames), dtype=torch.long)
+    inner = model.model
+    with FlopCounterMode(display=False) as counter, torch.no_grad():
+        if case.startswith(("qwen2_audio", "audioflamingo3")):
+            given = {"input_features_mask": mask} if case.startswith("audio") else {}
+            inner.multi_modal_projector(inner.audio_tower(features, **given).last_hidden_state)
+        elif case.startswith("moss"):
+            inner.get_audio_features(features, mask, padding_mask=torch.ones((1, 100)))
+        elif case.startswith("voxtral"):
+            inner.get_audio_features(features)
+        else:
+            inner.get_audio_features(features, mask)
+    ours = count(read_config(config, "config", "model"), tokens=30, images=1)
+    assert ours.flops.by_part["tower"] == counter.get_total_flops()

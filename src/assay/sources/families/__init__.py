@@ -58,6 +58,7 @@ MODULES = {
     "glm_vision": "glm4v glm4v_moe",
     "kimi_vision": "kimi_k25",
     "llama4": "llama4_text",
+    "sounds": "qwen2_audio audioflamingo3 musicflamingo voxtral glmasr moss_transcribe_diarize qwen3_asr",
     "tiled": "llama4 idefics3 smolvlm internvl",
     "llava": "llava llava_next llava_onevision vipllava paligemma gemma3 mistral3",
     "mamba": "mamba falcon_mamba mamba2",

@@ -29,7 +29,7 @@ def text_of(
     c: Config,
     usual: str,
     *,
-    tied: bool,
+    tied: bool | None,
     read_as: Mapping[str, tuple[str, Mapping[str, Any]]] | None = None,
     whole: Mapping[str, Any] | None = None,
     key: str = "text_config",
@@ -39,7 +39,7 @@ def text_of(
 
     `usual` is its type where the config does not say; `read_as` has the types whose layers another type has, with
     their own defaults, `whole` those of a config that has nothing under `key`. Whether the head is tied is for the
-    whole config to say, by default `tied`; where `either`, the nested one may say so too. Raises SourceError for a
+    whole config to say, by default `tied`, None where it never is; where `either`, the nested one may say so too. Raises SourceError for a
     type that is not read.
     """
     from assay.sources.families import FAMILIES
@@ -51,7 +51,9 @@ def text_of(
     if family is None or family.classes:
         inner.fail("model_type", f"a type of text model that is read, {usual} for one")
     inner.absent(**{**values, **(whole or {} if not c.has(key) else {})})
-    shared = c.flag("tie_word_embeddings", tied)
+    c.skip("tie_word_embeddings")
+    inner.skip("tie_word_embeddings")
+    shared = c.flag("tie_word_embeddings", tied) if tied is not None else False
     if either and inner.flag("tie_word_embeddings", False):
         shared = True
     inner.data = {**inner.data, "tie_word_embeddings": shared}
