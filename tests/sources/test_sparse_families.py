@@ -231,6 +231,20 @@ INKLING2 = {
     "n_layers_per_attn_res_block": 3,
     "layer_types": ["hybrid", "hybrid_sliding"] * 3 + ["hybrid"],
 }
+INKLING2_LOOP = {
+    **INKLING2,
+    "model_type": "inkling2_loop_text",
+    "num_hidden_layers": 8,
+    "n_layers_per_attn_res_block": 2,
+    "loop_layer_index_start": 2,
+    "loop_layer_index_end": 6,
+    "loop_num_passes": 3,
+    "loop_gate_rank": 5,
+    "layer_types": [
+        *("hybrid_sliding", "hybrid", "hybrid_sliding", "hybrid_sliding"),
+        *("hybrid", "hybrid", "hybrid_sliding", "hybrid"),
+    ],
+}
 TROCR = {
     **IDS,
     "model_type": "trocr",
@@ -287,6 +301,7 @@ VARIED: dict[str, tuple[dict[str, Any], int]] = {
     "inkling_text": (INKLING1, 0),
     "inkling2_text": (INKLING2, 0),
     "inkling2_text, a window first": ({**INKLING2, "layer_types": ["hybrid_sliding", "hybrid"] * 3 + ["hybrid"]}, 0),
+    "inkling2_loop_text": (INKLING2_LOOP, 0),
     "trocr": (TROCR, 13),
     "trocr, sines": (
         {**TROCR, "use_learned_position_embeddings": False, "layernorm_embedding": False, "scale_embedding": True},
@@ -300,7 +315,7 @@ VARIED: dict[str, tuple[dict[str, Any], int]] = {
 # classes' own defaults, all of one size at least of a real model
 DEFAULTS = (
     "axk2 deepseek_v32 deepseek_v4 dots3_note_text gemma3n_text gemma4_text gemma4_unified_assistant "
-    "gemma4_unified_text glm_moe_dsa hy_v4 inkling_text inkling2_text longcat_flash minimax_m3_vl_text trocr xlm xlnet"
+    "gemma4_unified_text glm_moe_dsa hy_v4 inkling_text inkling2_text inkling2_loop_text longcat_flash minimax_m3_vl_text trocr xlm xlnet"
 ).split()
 
 
@@ -520,6 +535,20 @@ def test_inkling2_counts_but_for_padding() -> None:
     assert counted(INKLING2, 13).flops.total == their_flops(INKLING2, 13) - PADDED * channels + taps
 
 
+@needs_library
+def test_loops_count_each_pass() -> None:
+    """8 layers, four of which run three times: 8 visits of windowed layers and 8 of full ones."""
+    channels = 8 * 2 * 30 + 16 * 2 * 64
+    taps = 8 * 2 * 2 * 13 * 24 * 3
+    assert counted(INKLING2_LOOP, 13).flops.total == their_flops(INKLING2_LOOP, 13) - PADDED * channels + taps
+
+
+def test_loops_keep_keys_of_each_pass() -> None:
+    """As many caches as visits: 8 windows of 5 and 8 layers of all."""
+    columns = 3 * (8 * 2 * 30 + 8 * 2 * 24 + 16 * 2 * 64)
+    assert counted(INKLING2_LOOP, 10, 20).cache.bytes == 2 * (columns + 8 * 5 * 2 * 30 + 8 * 30 * 2 * 24)
+
+
 def test_convolution_columns_are_kept() -> None:
     """3 columns of each channel, whatever the context; keys and values of 3 windows of 5 and 3 layers of all."""
     columns = 3 * (3 * 2 * 30 + 3 * 2 * 24 + 6 * 2 * 64)
@@ -636,6 +665,11 @@ WRONG: list[tuple[dict[str, Any], dict[str, Any], str]] = [
     (GEMMA3N, {"intermediate_size": [1, 2]}, "intermediate_size has 2 items"),
     (GEMMA4, {"use_bidirectional_attention": "all"}, "it must be one of vision"),
     (GEMMA4_EXPERTS, {"top_k_experts": 9}, "top_k_experts is 9; it must be at most num_experts, 8"),
+    (INKLING1, {"num_experts_per_tok": 9}, "num_experts_per_tok is 9; it must be at most n_routed_experts, 8"),
+    (INKLING1, {"local_layer_ids": [9]}, "it must be a list of integers from 0 to 5"),
+    (INKLING2_LOOP, {"loop_layer_index_start": 3}, "it must be a multiple of n_layers_per_attn_res_block, 2"),
+    (INKLING2_LOOP, {"loop_layer_index_end": 10}, "it must be above 2, at most num_hidden_layers, 8"),
+    (INKLING2_LOOP, {"loop_num_passes": 1}, "loop_num_passes is 1; it must be an integer of at least 2"),
     (MOSHI, {"ffn_dim": 81}, "ffn_dim is 81; it must be even"),
     (XLM, {"causal": True}, "causal is true; it must be false or null"),
     (XLNET, {"d_head": 3}, "d_head is 3; it must be d_model / n_head, 16"),

@@ -148,9 +148,13 @@ class StateLayer(Layer):
             made += ops("other", "x = view(ya[b n d]) -> [b n d]")
         else:
             made += ops("other", "x = add(x[b n d], ya[b n d]) -> [b n d]")
-        made += attend_states("mlp", "x", "xm", "Qm", "um") + self.norm.ops("xm", "xm", "m")
+        made += self.feed() + self.norm.ops("xm", "xm", "m")
         made += self.experts.ops("xm", "ym") + self.convolve("ym", "Cm")
         return made + ops("other", "x = add(x[b n d], ym[b n d]) -> [b n d]")
+
+    def feed(self) -> list[Op]:
+        """What the experts read, before its norm."""
+        return attend_states("mlp", "x", "xm", "Qm", "um")
 
     def inputs(self, several: bool) -> list[Op]:
         """What queries, keys and values are made of: three sums of states with a norm each, or one."""

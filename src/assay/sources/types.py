@@ -53,7 +53,6 @@ _KINDS = {
     "a hybrid of attention with recurrent layers": "hymba plamo2",
     "a decoder of patches of bytes, whose work depends on how well the text can be foretold": "blt",
     "a decoder that puts a prompt of its own before the text and sees all of it at once": "cpmant",
-    "a decoder that goes through its middle layers again with messages of the pass before": "inkling2_loop_text",
     "a decoder of a make that is not described": "cohere_compass_text lara_mini qwen4_exp_text",
     "a vision model": """
         beit convnext convnextv2 cvt dinat dino dinov2_with_registers dinov3_convnext dinov3_vit

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from assay.blocks import Branch, Decoder, Embedding, Head, Layer, Mlp, Moe, Norm, Router, Step
 from assay.blocks.block_residual import StateAttention, StateDecoder, StateLayer
+from assay.blocks.messages import LoopedDecoder, ToldLayer
 from assay.blocks.relative import Convolved, ProfiledAttention, ScaledOutput, SinkMoe
 from assay.sources.config import Config
 from assay.sources.families.common import activation, by_kind, depth, family, rms, under
@@ -164,20 +165,29 @@ INKLING2 = {
 }
 
 
-@family("inkling2_text", cls="Inkling2ForCausalLM", names=INKLING2, harmless="tie_word_embeddings hidden_act".split())
-def inkling2_text(c: Config) -> Decoder:
+_RENAMED2 = {
+    "sliding_window": "sliding_window_size",
+    "num_local_experts": "n_routed_experts",
+    "sconv_kernel_size": "conv_kernel_size",
+    "model_max_length": "max_position_embeddings",
+    "intermediate_size": "moe_intermediate_size",
+    "routed_scaling_factor": "route_scale",
+}
+_HARMLESS2 = "tie_word_embeddings hidden_act number_of_conv_states".split()
+
+
+@family("inkling2_text", cls="Inkling2ForCausalLM", names=INKLING2, harmless=_HARMLESS2)
+def inkling2_text(c: Config) -> StateDecoder:
     """Thinking Machines 2026. The table and the head are never one tensor, and the head has fewer rows."""
-    c.rename(
-        sliding_window="sliding_window_size",
-        num_local_experts="n_routed_experts",
-        sconv_kernel_size="conv_kernel_size",
-        model_max_length="max_position_embeddings",
-        intermediate_size="moe_intermediate_size",
-        routed_scaling_factor="route_scale",
-    )
+    c.rename(**_RENAMED2)
     c.absent(hidden_size=4608, num_attention_heads=48, swa_num_attention_heads=48, swa_num_key_value_heads=8)
-    c.absent(sliding_window_size=1024, log_scaling_n_floor=128000)
-    d, n, norm = c.size("hidden_size"), depth(c, 48), rms(c)
+    c.absent(sliding_window_size=1024, log_scaling_n_floor=128000, num_hidden_layers=48)
+    return inkling2(c)
+
+
+def inkling2(c: Config) -> StateDecoder:
+    """Layers that read the states at which blocks ended."""
+    d, n, norm = c.size("hidden_size"), depth(c), rms(c)
     kinds = c.sequence("layer_types", lambda v: v in (FULL, SLIDING), f"{FULL} or {SLIDING}", n)
     kinds = kinds or [SLIDING if (i + 1) % 6 else FULL for i in range(n)]
     every = c.size("n_layers_per_attn_res_block", 6)
@@ -194,6 +204,51 @@ def inkling2_text(c: Config) -> Decoder:
     head = Head(used, d, norm=norm, softcap=c.positive("final_logit_softcapping", 30.0))
     trained = c.maybe("max_position_embeddings", 1048576)
     return StateDecoder(Embedding(rows, d, norm=norm), made, head, trained=trained, blocks=-(-n // every))
+
+
+INKLING2_LOOP = {
+    **INKLING2,
+    "Qmessages": "model.message_input.query[loops t4 d]",
+    **under(
+        LAYER,
+        {
+            f"W{letter}_{name}": f"{name}_message_gate.{path}.weight"
+            for name in ("q", "k", "v", "mlp")
+            for letter, path in (("d", "down_proj"), ("f", "forget_gate_proj"), ("m", "message_gate_proj"))
+        },
+    ),
+}
+
+
+@family("inkling2_loop_text", cls="Inkling2LoopForCausalLM", names=INKLING2_LOOP, harmless=_HARMLESS2)
+def inkling2_loop_text(c: Config) -> StateDecoder:
+    """Inkling 2 Mini: the middle layers run several times, later passes told by the one before."""
+    c.rename(**_RENAMED2)
+    c.absent(hidden_size=2304, num_hidden_layers=24, num_attention_heads=24, swa_num_attention_heads=24)
+    c.absent(swa_num_key_value_heads=8, sliding_window_size=1024, log_scaling_n_floor=8192)
+    c.absent(moe_intermediate_size=1152, n_routed_experts=128)
+    nested = c.child("loop_config")
+
+    def looped(key: str, older: str, default: int, least: int) -> int:
+        return nested.size(older, least=least) if nested.has(older) else c.size(key, default, least=least)
+
+    start, end = looped("loop_layer_index_start", "core_start", 6, 1), looped("loop_layer_index_end", "core_end", 18, 1)
+    passes, rank = looped("loop_num_passes", "num_passes", 3, 2), looped("loop_gate_rank", "gate_rank", 64, 1)
+    made, every = inkling2(c), c.size("n_layers_per_attn_res_block", 6)
+    c.divides("loop_layer_index_start", start, "n_layers_per_attn_res_block", every)
+    c.divides("loop_layer_index_end", end, "n_layers_per_attn_res_block", every)
+    if not start < end <= made.depth:
+        c.fail("loop_layer_index_end", f"above {start}, at most num_hidden_layers, {made.depth}")
+
+    def told(layer: Layer) -> ToldLayer:
+        assert isinstance(layer, StateLayer)
+        own = (layer.steps, f"{layer.kind}, told", layer.mixer, layer.experts, layer.norm, layer.blocks)
+        return ToldLayer(*own, False, layer.boundary, (end - start) // every, end - start, rank, made.width)
+
+    again = tuple(told(layer) for layer in made.layers[start:end])
+    return LoopedDecoder(
+        made.embedding, made.layers, made.head, None, made.trained, None, made.blocks, start, again, passes
+    )
 
 
 def state_attention(c: Config, norm: Norm, slides: bool) -> StateAttention:

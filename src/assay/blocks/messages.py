@@ -1,0 +1,115 @@
+"""Layers gone through several times, where each pass but the first is told what the one before had found (Inkling 2
+Mini, Thinking Machines 2026).
+
+Axes: uw states of the pass before; t4 messages, for queries, keys, values and the experts; loops the looped layers;
+D two streams beside each other, Rg the rank of a gate.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from assay.blocks.block_residual import PLAIN, StateDecoder, StateLayer, attend_states
+from assay.blocks.stacks import layer_segment
+from assay.records import dataclass, replace
+from assay.spec import Op, Segment, ops
+
+
+@dataclass(frozen=True)
+class ToldLayer(StateLayer):
+    """A layer in a pass behind the first."""
+
+    told: int = 1  # states of the pass before
+    loops: int = 1
+    rank: int = 1
+    width: int = 1
+
+    def sizes(self) -> dict[str, int | None]:
+        """Axis sizes."""
+        own = {"uw": self.told, "uw0": self.told - 1, "t4": 4, "loops": self.loops, "D": 2 * self.width}
+        return {**super().sizes(), **own, "Rg": self.rank}
+
+    def inputs(self, several: bool) -> list[Op]:
+        """As in the first pass, each mixed with its message before its norm."""
+        made = self.ask()
+        made += attend_states("attention", "x", "xi", "Q3" if several else "Qa", "u", several=several)
+        for name in "qkv":
+            if several:
+                made += ops("attention", f"x{name} = first(xi[b n t3 d]) -> [b n d]")
+            made += self.mix(f"x{name}" if several else "xi", f"x{name}", name)
+            made += self.norm.ops(f"x{name}", f"x{name}", f"a{name}" if several else "a")
+        return made
+
+    def feed(self) -> list[Op]:
+        """What the experts read, mixed with its message."""
+        return attend_states("mlp", "x", "xm", "Qm", "um") + self.mix("xm", "xm", "mlp")
+
+    def ask(self) -> list[Op]:
+        """Four messages `told[b n t4 d]` from the states of the pass before, by this layer's own queries."""
+        made = ops("attention", "asked = gather(layer[one], Qmessages[loops t4 d]) -> [one t4 d]")
+        made += ops("attention", "latest = repeat(previous[b n d]) -> [b n one d]")
+        made += ops("attention", "was = concat(before[b n uw0 d], latest[b n one d]) -> [b n uw d]")
+        made += PLAIN.ops("was", "was", "was", "b n uw d", "d")
+        return made + ops(
+            "attention",
+            "w = contract(was[b n uw d], asked[one t4 d]) -> [b n t4 uw]",
+            "w = scale(w[b n t4 uw]) -> [b n t4 uw]",
+            "w = softmax(w[b n t4 uw]) -> [b n t4 uw]",
+            "told = contract(w[b n t4 uw], was[b n uw d]) -> [b n t4 d]",
+        )
+
+    def mix(self, x: str, y: str, name: str) -> list[Op]:
+        """(1 - f) x + m message, f and m from a low rank of both."""
+        part = "mlp" if name == "mlp" else "attention"
+        made = ops(part, "message = first(told[b n t4 d]) -> [b n d]")
+        made += PLAIN.ops(x, "nx", "nx") + PLAIN.ops("message", "nm", "nm")
+        return made + ops(
+            part,
+            "both = concat(nx[b n d], nm[b n d]) -> [b n D]",
+            f"low = linear(both[b n D], Wd_{name}[D Rg]) -> [b n Rg]",
+            f"forget = linear(low[b n Rg], Wf_{name}[Rg d]) -> [b n d]",
+            "forget = tanh(forget[b n d]) -> [b n d]",
+            f"learn = linear(low[b n Rg], Wm_{name}[Rg d]) -> [b n d]",
+            "learn = tanh(learn[b n d]) -> [b n d]",
+            f"gone = mul({x}[b n d], forget[b n d]) -> [b n d]",
+            "come = mul(message[b n d], learn[b n d]) -> [b n d]",
+            f"{y} = add({x}[b n d], gone[b n d], come[b n d]) -> [b n d]",
+        )
+
+
+@dataclass(frozen=True)
+class LoopedDecoder(StateDecoder):
+    """A decoder whose layers from `start` on run `passes` times, as `told` says in all passes but the first."""
+
+    start: int = 0
+    told: tuple[ToldLayer, ...] = ()
+    passes: int = 2
+
+    def segments(self, names: Mapping[str, str]) -> tuple[Segment, ...]:
+        """Those of the decoder; a looped layer stands for itself, once for its first pass and once for the others."""
+        names = names if self.names is None else self.names
+        made: list[Segment] = []
+        for segment in super().segments(names):
+            looped = [i for i in segment.layers if self.start <= i < self.start + len(self.told)]
+            if not looped:
+                made.append(segment)
+                continue
+            alone = tuple(i for i in segment.layers if i not in looped)
+            if alone:
+                made.append(layer_segment(self.layers[alone[0]], alone, self.width, names, {}, "layers.{i}."))
+            made += [self.one(i, names) for i in looped]
+        at = len(made) - (2 if self.head is not None else 1)
+        more = [self.again(i, names) for i in range(self.start, self.start + len(self.told))]
+        return (*made[:at], *more, *made[at:])
+
+    def one(self, index: int, names: Mapping[str, str]) -> Segment:
+        """The first pass of a looped layer, under names of its own, which later passes share."""
+        own = {weight: path.replace("{i}", str(index)) for weight, path in names.items()}
+        return layer_segment(self.layers[index], (index,), self.width, own, {}, f"layers.{index}.")
+
+    def again(self, index: int, names: Mapping[str, str]) -> Segment:
+        """The other passes of a looped layer."""
+        own = {weight: path.replace("{i}", str(index)) for weight, path in names.items()}
+        layer = self.told[index - self.start]
+        found = layer_segment(layer, (index,), self.width, own, {}, f"layers.{index}.")
+        return replace(found, passes=self.passes - 1)
