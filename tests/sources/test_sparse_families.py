@@ -315,7 +315,8 @@ VARIED: dict[str, tuple[dict[str, Any], int]] = {
 # classes' own defaults, all of one size at least of a real model
 DEFAULTS = (
     "axk2 deepseek_v32 deepseek_v4 dots3_note_text gemma3n_text gemma4_text gemma4_unified_assistant "
-    "gemma4_unified_text glm_moe_dsa hy_v4 inkling_text inkling2_text inkling2_loop_text longcat_flash minimax_m3_vl_text trocr xlm xlnet"
+    "gemma4_unified_text glm_moe_dsa hy_v4 inkling_text inkling2_text inkling2_loop_text longcat_flash "
+    "minimax_m3_vl_text trocr xlm xlnet"
 ).split()
 
 

@@ -67,12 +67,12 @@ _KINDS = {
     "a text model with towers of other modalities": """
         align altclip apertus1p5 aria aya_vision blip blip-2 blip_text_model bridgetower chameleon
         chinese_clip clip_text_model clip_vision_model cohere2_vision cohere_compass colpali deepseek_vl
-        deepseek_vl_v2 dots3_note emu3 ernie4_5_vl_moe evolla florence2 fuyu gemma3n gemma4 gemma4_unified git
+        deepseek_vl_v2 dots3_note emu3 ernie4_5_vl_moe evolla florence2 fuyu gemma3n git
         got_ocr2 granite_speech granite_speech_plus idefics idefics2 instructblip
         internvl_chat janus kimi_k3 kimi_vl kosmos-2 lfm2_vl llava_llama llava_mistral
         llava_next_video llava_qwen2 locateanything maira2 minicpmo minicpmv mllama
         modernvbert molmo molmo2 nemo_speechlm NVLM_D omniasr ovis2
-        perception_lm phi3_v phi4_multimodal pixtral qwen2_5_omni 
+        perception_lm phi3_v phi4_multimodal pixtral qwen2_5_omni
         qwen3_omni_moe qwen4_exp siglip2 speech-encoder-decoder
         ultravbert ultravox vibevoice_asr video_llava vilt vision-encoder-decoder
         vision-text-dual-encoder visual_bert voxtral_realtime xclip
