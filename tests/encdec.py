@@ -73,6 +73,27 @@ def t5gemma(source: int = 32, **keys: Any) -> dict[str, Any]:
     } | keys
 
 
+def t5gemma2(**keys: Any) -> dict[str, Any]:
+    """A small T5Gemma 2, which sees images of 4 x 4 patches as 2 x 2 tokens."""
+    half = {**t5gemma()["decoder"], "query_pre_attn_scalar": 6, "layer_types": ["sliding_attention", "full_attention"]}
+    return {
+        "model_type": "t5gemma2",
+        "encoder": {
+            "mm_tokens_per_image": 4,
+            "text_config": {**half, "intermediate_size": 56},
+            "vision_config": {
+                "hidden_size": 24,
+                "intermediate_size": 20,
+                "num_hidden_layers": 2,
+                "num_attention_heads": 3,
+                "image_size": 16,
+                "patch_size": 4,
+            },
+        },
+        "decoder": half,
+    } | keys
+
+
 def prophetnet(**keys: Any) -> dict[str, Any]:
     """A small ProphetNet."""
     return {

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from encdec import bart, long, model, named, paired, prophetnet, seamless, t5, t5gemma, whisper
+from encdec import bart, long, model, named, paired, prophetnet, seamless, t5, t5gemma, t5gemma2, whisper
 from library import built, check_against_library, differences, has_library, our_ledger, their_ledger
 
 from assay.errors import SettingError
@@ -52,6 +52,7 @@ SMALL = [
     ),
     t5gemma(),
     t5gemma(source=48, tie_word_embeddings=False),
+    t5gemma2(),
     prophetnet(),
     prophetnet(ngram=1, num_buckets=5, activation_function="relu"),
     prophetnet(ngram=3, tie_word_embeddings=False),

@@ -7,7 +7,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from encdec import bart, long, model, named, paired, prophetnet, seamless, t5, t5gemma, whisper
+from encdec import bart, long, model, named, paired, prophetnet, seamless, t5, t5gemma, t5gemma2, whisper
 
 from assay.errors import AssayError, SourceError
 from assay.readings.count import count
@@ -73,6 +73,7 @@ def test_a_decode_step_reads_the_source_and_makes_nothing_of_it() -> None:
         prophetnet(),
         seamless(),
         seamless("seamless_m4t_v2"),
+        t5gemma2(),
     ],
     ids=named,
 )
@@ -256,3 +257,24 @@ def test_nllb_routes_each_token_to_two_experts() -> None:
     spent = count(model(said), tokens=1, source=5).flops.by_part
     assert spent["experts"] == 2 * 5 * 2 * 2 * 2 * 32 * 40
     assert spent["router"] == 2 * 2 * 5 * 32 * 4
+
+
+def test_images_stand_within_the_source_and_pass_the_tower_alone() -> None:
+    """16 patches of 3 x 4 x 4 pixels, two layers of width 24 and MLP 20, a probe, 4 tokens projected to 32."""
+    small = model(t5gemma2())
+    none, two = (count(small, 3, tokens=2, source=9, images=images).flops for images in (0, 2))
+    d, n = 24, 16
+    layer = 2 * n * (4 * d * d + 2 * d * 20) + 4 * n * n * d
+    # the probe's query, keys and values of the patches, its scores, its output, its MLP
+    probe = 2 * d * d + 2 * n * 2 * d * d + 4 * n * d + 2 * d * d + 2 * 2 * d * 20
+    image = 2 * n * 48 * d + 2 * layer + probe + 2 * 4 * d * 32
+    assert two.total - none.total == 3 * 2 * image == two.by_part["tower"]
+    assert count(small, 3, tokens=1, past=2, source=9, images=2).flops.by_part["tower"] == 0
+
+
+def test_one_softmax_over_both_sequences() -> None:
+    """Two layers of 4 heads of 6: n x (past + n + m) pairs, keys and values of the source kept once."""
+    small = model(t5gemma2())
+    step = count(small, tokens=1, past=3, source=9, cache="bf16")
+    assert step.flops.attention_scores == 2 * 4 * 24 * (4 + 9)
+    assert step.cache.fixed_bytes == 2 * 2 * 6 * 2 * 9

@@ -13,7 +13,7 @@ from assay.size import Size, product
 from assay.spec import Block, Model, Op, Segment, Tensor, Weight
 
 # the axes of a setting: any value will do, weights do not depend on it
-_ANY = {"b": 1, "n": 1, "t": 1, "past": 0}
+_ANY = {"b": 1, "n": 1, "t": 1, "past": 0, "m": 1, "M": 1}
 
 _EACH = re.compile(r"\{(?!i\})([^{}]+)\}")  # axes in a path: one tensor for each index of them
 _DIMENSION = re.compile(r"\+?\([^()]*\)|\+?\S+")

@@ -46,7 +46,7 @@ _KINDS = {
     "an encoder of a fixed number of latent vectors": "perceiver",
     "an encoder of words and image patches in one sequence": "neomme",
     "an encoder-decoder": """
-        pop2piano speech_to_text speecht5 t5gemma2 udop
+        pop2piano speech_to_text speecht5 udop
     """,
     "a model with sparse latent attention": "deepseek_ref",
     "a recurrent or state-space model": "hgrn2 retnet rwkv5 rwkv6 rwkv7",

@@ -224,6 +224,11 @@ def gemma3(c: Config) -> Multimodal:
     tower = seen(c, "siglip_vision_model", {})
     c.skip("boi_token_index", "eoi_token_index", "image_token_index")
     read = text_of(c, "gemma3_text", tied=True)
+    return beside(c, read, [averaged(c, tower, read[0].width)])
+
+
+def averaged(c: Config, tower: Tower, width: int, at: str = "model.multi_modal_projector.") -> Tower:
+    """A tower behind which neighbouring patches are averaged, normed and projected to the width of the text."""
     tokens = c.size("mm_tokens_per_image", 256)
     rows = int(int(tower.axes["n"]) ** 0.5)
     side = rows // max(1, int(tokens**0.5))
@@ -237,15 +242,10 @@ def gemma3(c: Config) -> Multimodal:
         *norm.ops("y", "y", "projector", "b o d"),
         *ops("tower", "y = linear(y[b o d], Wp1[d j]) -> [b o j]"),
     ]
-    names = under(
-        "model.multi_modal_projector.",
-        {"Wp1": "mm_input_projection_weight[d j]", "Gprojector": "mm_soft_emb_norm.weight"},
-    )
-    end = Drawn("projector", tuple(lines), {"d": tower.width, "q": side * side, "j": read[0].width})
-    made = replace(
-        tower, axes={**tower.axes, "o": out}, ends=(*tower.ends, end), names={**(tower.names or {}), **names}
-    )
-    return beside(c, read, [made])
+    names = under(at, {"Wp1": "mm_input_projection_weight[d j]", "Gprojector": "mm_soft_emb_norm.weight"})
+    end = Drawn("projector", tuple(lines), {"d": tower.width, "q": side * side, "j": width})
+    together = {**(tower.names or {}), **names}
+    return replace(tower, axes={**tower.axes, "o": out}, ends=(*tower.ends, end), names=together)
 
 
 @family("mistral3", cls="Mistral3ForConditionalGeneration", names={}, classes=CLASSES)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from assay.blocks import Attention, Branch, CrossAttention, Final, Head, Layer, Norm, Step
 from assay.blocks.encoder_decoder import EncoderDecoder
 from assay.blocks.encoders import Encoder
@@ -9,8 +11,8 @@ from assay.blocks.stacks import Body
 from assay.records import replace
 from assay.sources.config import Config
 from assay.sources.families.bart import BARE, GENERATES, projections, sides
-from assay.sources.families.common import family, under
-from assay.sources.families.dense import Dense, dense, every, layer_types, window_of
+from assay.sources.families.common import family, rope, under
+from assay.sources.families.dense import FULL, SLIDING, Dense, dense, every, layer_types, window_of
 from assay.sources.families.gemma import GEMMA2_SIZES, end_keys, offset_rms, score_keys
 
 _FEED = {
@@ -81,4 +83,80 @@ def t5gemma(c: Config) -> EncoderDecoder:
     return EncoderDecoder(
         Encoder(read.embedding, read.layers, Final(p.width, norm=p.norm), trained=read.trained),
         replace(write, head=replace(head, tied=tied) if isinstance(head, Head) else head),
+    )
+
+
+_NORMED = {"Gqn": "self_attn.q_norm.weight", "Gkn": "self_attn.k_norm.weight"}
+_TEXT = "model.encoder.text_model."
+T5GEMMA2 = {
+    **sides(
+        under(_TEXT, {**_ENDS, **under("layers.{i}.", {**_SELF, **_FEED, **_NORMED})}),
+        under("model.decoder.", {"Gf": "norm.weight", **under("layers.{i}.", {**_SELF, **_FEED, **_NORMED})}),
+    ),
+    **dict.fromkeys(("E", "decoder.E"), f"{_TEXT}embed_tokens.weight"),
+    "encoder.Eoi": f"{_TEXT}embed_tokens.eoi_embedding[d]",
+    "Wout": "lm_head.out_proj.weight",
+}
+
+
+def normed(c: Config) -> tuple[Dense, list[str], Callable[[str], Attention]]:
+    """One half of Gemma 3's layers: its sizes, the kinds of its layers, and the attention of each."""
+    p = dense(
+        c,
+        replace(GEMMA2_SIZES, vocab=262208, trained=131072, theta=1e6),
+        norm=offset_rms(c),
+        act_key="hidden_activation",
+    )
+    kinds = layer_types(c, every(6, p.depth))
+    window, said = window_of(c, kinds), {**score_keys(c, p, None), "qk_norm": p.norm}
+    c.inert("attn_logit_softcapping")
+    positions = {
+        FULL: rope(c, p.heads.width, 1e6, kind=FULL),
+        SLIDING: rope(c, p.heads.width, 1e4, kind=SLIDING, theta_key="rope_local_base_freq"),
+    }
+    return p, kinds, lambda kind: p.windowed(window, **said, positions=positions[kind])(kind)
+
+
+@family(
+    "t5gemma2",
+    cls="T5Gemma2ForConditionalGeneration",
+    names=T5GEMMA2,
+    harmless=(*_HARMLESS, "boi_token_index", "eoi_token_index", "image_token_index", "tie_word_embeddings"),
+    classes=(GENERATES,),
+)
+def t5gemma2(c: Config) -> EncoderDecoder:
+    """T5Gemma 2 (Google 2025): one table of words, one attention to both sequences, images within the source."""
+    from assay.blocks.merged import MarkedEmbedding, MergedAttention, SeeingEncoderDecoder
+    from assay.sources.families.llava import averaged, seen
+
+    outer, target = c.child("encoder"), c.child("decoder")
+    source = outer.child("text_config")
+    p, kinds, own = normed(source)
+    q, sorts, causal = normed(target)
+    if p.width != q.width:
+        target.fail("hidden_size", f"encoder.text_config.hidden_size, {int(p.width)}")
+    read = p.mixed(
+        kinds, lambda kind: sandwiched((around(own(kind)), p.mlp), p.norm, kind), **end_keys(source, p, None)
+    )
+
+    def merged(kind: str) -> Attention:
+        alone = causal(kind)
+        return MergedAttention(**{name: getattr(alone, name) for name in Attention.__dataclass_fields__})
+
+    write = q.mixed(sorts, lambda kind: sandwiched((merged(kind), q.mlp), q.norm, kind), **end_keys(target, q, None))
+    tower = seen(outer, "siglip_vision_model", {}, "model.encoder.vision_tower.")
+    tower = averaged(outer, tower, int(p.width), "model.encoder.multi_modal_projector.")
+    c.notes += outer.notes
+    head, words = write.head, read.embedding
+    c.skip("vocab_size")
+    c.inert("tie_word_embeddings", True)
+    return SeeingEncoderDecoder(
+        Encoder(
+            MarkedEmbedding(words.vocab, words.width, scale=words.scale),
+            read.layers,
+            Final(p.width, norm=p.norm),
+            trained=read.trained,
+        ),
+        replace(write, head=replace(head, tied=True) if isinstance(head, Head) else head),
+        tower=tower,
     )
