@@ -307,6 +307,14 @@ TOWERS: dict[str, dict[str, Any]] = {
         "vision_config": {**SMALL, "image_size": [32, 32], "patch_size": [8, 8], "use_qk_norm": True}
         | {"attention_bias": True, "norm_type": "rms_norm", "use_mask_token": True, "use_mean_pooling": False},
     },
+    "gemma4": {"model_type": "gemma4"},
+    "gemma4_unified": {"model_type": "gemma4_unified"},
+    "gemma4, small": {
+        "model_type": "gemma4",
+        "text_config": {**TEXT, "head_dim": 8, "hidden_size_per_layer_input": 0, "num_hidden_layers": 6},
+        "vision_config": {**SMALL, "num_key_value_heads": 2, "head_dim": 12, "patch_size": 4, "pooling_kernel_size": 2}
+        | {"position_embedding_size": 20, "standardize": True},
+    },
     "qwen3_5, small": {
         "model_type": "qwen3_5",
         "text_config": {**TEXT, **DELTA, "head_dim": 16, "num_hidden_layers": 4},
@@ -517,3 +525,15 @@ def test_flops_of_a_sound(case: str) -> None:
             inner.get_audio_features(features, mask)
     ours = count(read_config(config, "config", "model"), tokens=30, images=1)
     assert ours.flops.by_part["tower"] == counter.get_total_flops()
+
+
+def test_gemma4_tower_by_hand() -> None:
+    """6 tokens of 2 x 2 patches of 3 x 4 x 4 numbers: 24 positions, three layers, a matrix to the text's width.
+
+    The library pools with a product of one-hot vectors, which is no work of the architecture.
+    """
+    ours = count(read_config(TOWERS["gemma4, small"], "config", "model"), images=1, image_tokens=6)
+    n, d, k, f = 24, 32, 12, 40
+    projections = d * 4 * k + 2 * d * 2 * k + 4 * k * d
+    layer = 2 * n * (projections + 3 * d * f) + 2 * 2 * n * n * 4 * k
+    assert ours.flops.by_part["tower"] == 2 * n * 48 * d + 3 * layer + 2 * 6 * d * 32
