@@ -315,6 +315,13 @@ TOWERS: dict[str, dict[str, Any]] = {
         "vision_config": {**SMALL, "num_key_value_heads": 2, "head_dim": 12, "patch_size": 4, "pooling_kernel_size": 2}
         | {"position_embedding_size": 20, "standardize": True},
     },
+    "got_ocr2": {"model_type": "got_ocr2"},
+    "got_ocr2, small": {
+        "model_type": "got_ocr2",
+        "text_config": {**TEXT, "model_type": "qwen2"},
+        "vision_config": {"hidden_size": 32, "num_hidden_layers": 3, "num_attention_heads": 4, "image_size": 40}
+        | {"patch_size": 4, "window_size": 4, "global_attn_indexes": [1], "mlp_dim": 24, "output_channels": 12},
+    },
     "qwen3_5, small": {
         "model_type": "qwen3_5",
         "text_config": {**TEXT, **DELTA, "head_dim": 16, "num_hidden_layers": 4},
@@ -385,6 +392,7 @@ PIXELS = {  # height and width, and the tokens that these make where any size ma
     "gemma3, small": (48, 48, None),
     "mistral3, small": (24, 48, 2),
     "llama4, small": (32, 32, None),
+    "got_ocr2, small": (40, 40, None),
     "idefics3, small": (48, 48, None),
     "internvl, small": (32, 32, None),
 }
