@@ -59,8 +59,8 @@ class ToldLayer(StateLayer):
         )
 
     def mix(self, x: str, y: str, name: str) -> list[Op]:
-        """(1 - f) x + m message, f and m from a low rank of both."""
-        part = "mlp" if name == "mlp" else "attention"
+        """(1 - f) x + m message, f and m from a low rank of both: a feed-forward layer of its own."""
+        part = "mlp"
         made = ops(part, "message = first(told[b n t4 d]) -> [b n d]")
         made += PLAIN.ops(x, "nx", "nx") + PLAIN.ops("message", "nm", "nm")
         return made + ops(
