@@ -38,6 +38,7 @@ class Config:
         self.mtp = False  # modules that predict further tokens are asked for
         self.notes: list[str] = []  # what a report says of what was read
         self.written: dict[str, str] = {}  # the key that a renamed one has in the file
+        self.read: dict[str, Any] = {}  # what was asked for and taken, absent keys' own values among it
 
     def path(self, key: str) -> str:
         """A key as the file has it, below the tables that hold it."""
@@ -57,10 +58,12 @@ class Config:
     def _get(self, key: str, default: Any, allowed: str, fits: Callable[[Any], bool]) -> Any:
         self.used.add(key)
         if key not in self.data and default is not _REQUIRED:
+            self.read[key] = default
             return default
         value = self.data.get(key)
         if key not in self.data or not fits(value):
             self.fail(key, allowed)
+        self.read[key] = value
         return value
 
     def size(self, key: str, default: Any = None, *, least: int = 1, most: int = LARGEST) -> Read:
@@ -79,7 +82,7 @@ class Config:
         """An integer or null; absent is `default`."""
         self.used.add(key)
         if key not in self.data and default is not None:
-            return Read(default, self.path(key))
+            return self.size(key, default, least=least)
         return self.size(key, least=least) if self.has(key) else None
 
     def flag(self, key: str, default: bool) -> bool:
@@ -147,7 +150,8 @@ class Config:
             self.used.add(old)
             if value is None:
                 continue
-            known = self.data.get(new)
+            said = new in self.given or new in self.written  # otherwise it is the class's own value
+            known = self.data.get(new) if said else None
             if known is not None and known != value:
                 raise SourceError(
                     f"{self.where}: {self.prefix}{old} is {short(value)} and {self.prefix}{new} is {short(known)}; "
@@ -171,6 +175,11 @@ class Config:
         for name, child in self.children.items():
             own |= {f"{name}.{key}": value for key, value in child.remaining().items() if value is not None}
         return own
+
+    def holder(self, path: str) -> Config:
+        """The table that holds a key of `remaining`."""
+        child, dot, rest = path.partition(".")
+        return self.children[child].holder(rest) if dot and child in self.children else self
 
     def unread(self) -> list[str]:
         """The keys nobody asked for."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from assay.errors import SettingError, SizeError, SourceError
@@ -10,11 +10,11 @@ from assay.sources.classes import choose, family_of, finish
 from assay.sources.config import Config
 from assay.sources.families import FAMILIES, Family
 from assay.sources.families.common import CAUSAL
-from assay.sources.harmless import HARMLESS, INERT, is_harmless
+from assay.sources.harmless import HARMLESS, INERT, is_harmless, restates
 from assay.sources.published import publish
 from assay.sources.shown import name as shown
 from assay.sources.shown import short
-from assay.spec import Model
+from assay.spec import Model, Segment
 
 if TYPE_CHECKING:
     from assay.formats import Scheme
@@ -50,10 +50,11 @@ def read_config(
             )
         made, names = finish(c, read, family, choice.role)
         quantization, scheme = _quantization(c, family)
-        notes += [*choice.notes, *c.notes, *_unknown(c, family, allow)]
+        segments = publish(family.model_type, made.segments(names))
+        notes += [*choice.notes, *c.notes, *_unknown(c, family, allow, segments)]
         model = Model(
             name,
-            publish(family.model_type, made.segments(names)),
+            segments,
             family=family.model_type,
             cls=choice.cls,
             source=where,
@@ -138,13 +139,16 @@ def _nested_dtype(c: Config) -> str | None:
     return _dtype(c.child("text_config")) if isinstance(c.data.get("text_config"), dict) else None
 
 
-def _unknown(c: Config, family: Family, allow: Collection[str]) -> list[str]:
+def _unknown(c: Config, family: Family, allow: Collection[str], segments: Iterable[Segment]) -> list[str]:
     """Notes on keys let through. Raises SourceError for keys that nobody read and that might change the model."""
     allowed = {allow} if isinstance(allow, str) else set(allow)
     unread = {
         path: value
         for path, value in c.remaining().items()
-        if not is_harmless(path, value) and not family.harmless & {path, path.rpartition(".")[2]}
+        if not is_harmless(path, value)
+        and not family.harmless & {path, path.rpartition(".")[2]}
+        and not restates(path, value, c.holder(path).read)
+        and not _goes_without(path, value, segments)
     }
     unknown = {path: value for path, value in unread.items() if not allowed & {path, path.rpartition(".")[2]}}
     if unknown:
@@ -156,6 +160,14 @@ def _unknown(c: Config, family: Family, allow: Collection[str]) -> list[str]:
             f"the model; {letting} leaves it out of account"
         )
     return [f"{shown(path)} is {short(value)}: let through, and not in the figures" for path, value in unread.items()]
+
+
+def _goes_without(path: str, value: Any, segments: Iterable[Segment]) -> bool:
+    """True where a key says that there are no biases, and the model that was read has none."""
+    if value is not False or "bias" not in path.rpartition(".")[2].split("_"):
+        return False
+    weights = (s.block.weight(w.name).path for s in segments for op in s.block.ops for w in op.weights)
+    return not any("bias" in stored for stored in weights)
 
 
 def _unless(unknown: Collection[str]) -> str:

@@ -193,10 +193,10 @@ def heads(
     query = c.size("num_attention_heads", n)
     groups = c.maybe("num_key_value_heads", kv) or query
     c.divides("num_attention_heads", query, "num_key_value_heads", groups)
-    per = c.maybe("head_dim", head_dim)
+    per: int | None = c.maybe("head_dim", head_dim)
     if per is None:
-        per_width: int = c.divides(width_key, width, "num_attention_heads", query)
-        return Heads(query, groups, per_width)
+        per = c.divides(width_key, width, "num_attention_heads", query)
+    c.read |= {"num_key_value_heads": groups, "head_dim": per}  # what another name may say again
     return Heads(query, groups, per)
 
 
