@@ -274,6 +274,7 @@ WITNESSES = (
     element("quick_gelu", multiply=2, exp=1, add=1, divide=1),
     element("swiglu_clamp", compare=3, multiply=2, exp=1, add=2, divide=1),
     element("swiglu_limit", compare=3, multiply=2, exp=1, add=1, divide=1),
+    element("swiglu_softcap", divide=3, function=2, multiply=5, exp=1, add=1),
     element("identity"),
     element("exp", exp=1),
     element("softplus", exp=1, add=1, function=1),
@@ -380,6 +381,13 @@ WITNESSES = (
         reads=BND,
         writes=B * N,
         misfits=("y = rms(x[b n d]) -> [b n d]",),
+    ),
+    Witness(  # squares, their sum and a small number, the root, the share of the limit, at most one, times the row
+        "y = shorten(x[b n d], limit=8.0) -> [b n d]",
+        work={"multiply": 2 * BND, "add": BND, "root": B * N, "divide": B * N, "compare": B * N},
+        reads=BND,
+        writes=BND,
+        misfits=("y = shorten(x[b n d]) -> [b n f]",),
     ),
     Witness(
         "y = sparsify(x[b n d], share=0.95) -> [b n d]",
