@@ -4,11 +4,15 @@ sums and masks drawn cell by cell.
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 from library import built, check_against_library, differences, has_library, our_ledger, their_flops, their_ledger
 
+import assay
+from assay.cli import main
 from assay.errors import SettingError, SourceError
 from assay.readings.count import Count, count
 from assay.readings.generate import generate
@@ -641,6 +645,18 @@ def test_no_module_is_an_error() -> None:
         read_config({"model_type": "llama"}, "config", "model", mtp=True)
     with pytest.raises(SettingError, match="described without modules"):
         read_config({**V3, "num_nextn_predict_layers": 1}, "config", "model", cls="base", mtp=True)
+
+
+def test_further_tokens_are_asked_for(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """By the library and by the command; a description has none."""
+    config = {**V3, "num_nextn_predict_layers": 1}
+    found = assay.count(assay.load(config, mtp=True), tokens=8).parameters.total
+    file = tmp_path / "config.json"
+    file.write_text(json.dumps(config))
+    assert main([str(file), "--mtp", "--tokens", "8", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["parameters"]["total"] == found
+    with pytest.raises(SettingError, match="is a description, which has no modules for further tokens"):
+        assay.load("gpt2", mtp=True)
 
 
 # -- bad input -------------------------------------------------------------------------------------------------------
