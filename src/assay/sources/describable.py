@@ -6,29 +6,12 @@ A block becomes describable by one line in `BLOCKS`.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from importlib import import_module
 from typing import Any
 
-from assay.blocks import (
-    Attention,
-    CrossAttention,
-    GatedDelta,
-    KimiDelta,
-    Latent,
-    Mamba,
-    Mamba2,
-    Mlp,
-    Moe,
-    Norm,
-    Rope,
-    ScaledMamba2,
-    ShortConv,
-)
-from assay.blocks.disentangled import Disentangled
-from assay.blocks.linear import GatedLru, Lightning, MatrixLstm, Rwkv, RwkvMlp
-from assay.blocks.mlp import FUSED, ScaledMlp
-from assay.blocks.sparse import Indexer, SparseLatent
+from assay.blocks import Norm, Rope
+from assay.blocks.mlp import FUSED
 from assay.blocks.stacks import Scaled
-from assay.blocks.towers import Causal
 from assay.errors import SourceError
 from assay.records import dataclass, defaults_of, field, replace
 from assay.sources.fields import Section, build
@@ -60,30 +43,45 @@ class Around:
 class Described:
     """A block that a table of its name describes.
 
-    `fill` checks what fields say together, and gives those whose default depends on more than the block; `hidden`
-    are fields that no table sets; `biases` are the letters that `bias` may hold; `needs` names fields that say
-    nothing without another. `richer` is the block of a table that sets one of the fields that only it has. `encodes`
-    where it has no order in time, so that an encoder's layer may hold it.
+    `place` is its module below `blocks` and its name there, imported where a description holds it. `fill` checks what
+    fields say together, and gives those whose default depends on more than the block; `hidden` are fields that no
+    table sets, `only` those that one may where they are few; `biases` are the letters that `bias` may hold; `needs`
+    names fields that say nothing without another. `richer` is the block of a table that sets a field that only it
+    has. `encodes` where it has no order in time, so that an encoder's layer may hold it.
     """
 
-    block: type[Any]
+    place: str
     fill: Callable[[Section, Around], dict[str, Any]] = lambda c, around: {}
     hidden: tuple[str, ...] = ("positions",)
     biases: str = ""
     needs: Mapping[str, str] = field(default_factory=dict)
-    richer: type[Any] | None = None
+    richer: str = ""
+    only: tuple[str, ...] = ()
     encodes: bool = False
 
+    @property
+    def block(self) -> type[Any]:
+        """The block's class."""
+        return _imported(self.place)
+
     def chosen(self, c: Section, around: Around) -> type[Any]:
-        """The block that a table asks for."""
-        if self.block is Attention and around.role.encodes and c.data.get("sees", "all") == "past":
-            return Causal
-        more = set(defaults_of(self.richer)) - set(defaults_of(self.block)) if self.richer else set()
-        return self.richer if self.richer and more & set(c.data) else self.block
+        """The class that a table asks for."""
+        if self.place == "attention.Attention" and around.role.encodes and c.data.get("sees", "all") == "past":
+            return _imported("towers.Causal")
+        more = set(self.fields()) - set(defaults_of(self.block)) if self.richer else set()
+        return _imported(self.richer) if more & set(c.data) else self.block
 
     def fields(self) -> list[str]:
         """What a table may set."""
-        return [name for name in defaults_of(self.richer or self.block) if name not in self.hidden]
+        named = defaults_of(_imported(self.richer) if self.richer else self.block)
+        return [name for name in named if (name in self.only if self.only else name not in self.hidden)]
+
+
+def _imported(place: str) -> type[Any]:
+    """A class of `blocks` by its module and name."""
+    module, _, name = place.partition(".")
+    found: type[Any] = getattr(import_module(f"assay.blocks.{module}"), name)
+    return found
 
 
 def _attention(c: Section, around: Around) -> dict[str, Any]:
@@ -170,7 +168,8 @@ def _latent(c: Section, around: Around) -> dict[str, Any]:
     given: dict[str, Any] = {"positions": around.positions}
     indexer = c.child("indexer")
     if indexer.data:
-        indexer.known(name for name in defaults_of(Indexer) if name != "rotary")
+        kind = _imported("sparse.Indexer")
+        indexer.known(name for name in defaults_of(kind) if name != "rotary")
         rotary, width = c.size("rotary"), indexer.size("width")
         for key in ("top", "query_rank"):
             if not _said(c, key):
@@ -178,8 +177,8 @@ def _latent(c: Section, around: Around) -> dict[str, Any]:
         if rotary > width:
             indexer.fail("width", f"an integer of at least {c.path('rotary')}, {int(rotary)}")
         turned = None if around.positions is None else replace(around.positions, width=rotary)
-        norm = indexer.block("norm", Norm, NORMS, defaults_of(Indexer)["norm"])
-        given["indexer"] = Indexer(indexer.size("heads"), width, turned, norm)
+        norm = indexer.block("norm", Norm, NORMS, defaults_of(kind)["norm"])
+        given["indexer"] = kind(indexer.size("heads"), width, turned, norm)
     if _said(c, "window") and _said(c, "top"):
         c.fail("top", f'"none" where {c.path("window")} is set')
     return given
@@ -226,34 +225,28 @@ _WITH_NORM = {"qk_norm_over": "qk_norm", "norm_late": "qk_norm"}
 _WITH_SHARED = {"shared_gate": "shared", "shared_bias": "shared", "shared_activation": "shared"}
 
 # what cross-attention has of attention's fields
-_CROSS = ("heads", "kv_heads", "head_width", "value_width", "bias", "scale", "softcap")
+CROSS = ("heads", "kv_heads", "head_width", "value_width", "bias", "scale", "softcap")
 _ATTENTION = {**_WITH_GATE, **_WITH_NORM, "keep_all": "window", "relative_here": "relative"}
 
 BLOCKS: dict[str, Described] = {
-    "attention": Described(Attention, _attention, ("positions",), "qkvo", _ATTENTION, encodes=True),
-    "disentangled": Described(Disentangled, _disentangled, ("positions", "span"), "qkvo", _WITH_NORM, encodes=True),
-    "latent": Described(
-        Latent,
-        _latent,
-        ("positions", "form", "grown"),
-        "ao",
-        richer=SparseLatent,
+    "attention": Described("attention.Attention", _attention, ("positions",), "qkvo", _ATTENTION, encodes=True),
+    "disentangled": Described(
+        "disentangled.Disentangled", _disentangled, ("positions", "span"), "qkvo", _WITH_NORM, encodes=True
     ),
-    "mamba": Described(Mamba, hidden=("heads",)),
-    "mamba2": Described(Mamba2, _shared("heads", "groups"), richer=ScaledMamba2),
-    "gated_delta": Described(GatedDelta, _shared("value_heads", "key_heads")),
-    "kimi_delta": Described(KimiDelta),
-    "lightning": Described(Lightning),
-    "rg_lru": Described(GatedLru, _lru),
-    "mlstm": Described(MatrixLstm),
-    "rwkv": Described(Rwkv),
-    "short_conv": Described(ShortConv),
-    "cross": Described(
-        CrossAttention, _cross, tuple(n for n in defaults_of(CrossAttention) if n not in _CROSS), "qkvo"
-    ),
-    "mlp": Described(Mlp, _feed_forward, biases="gud", richer=ScaledMlp, encodes=True),
-    "moe": Described(Moe, _mixture, biases="gud", needs=_WITH_SHARED, encodes=True),
-    "rwkv_mlp": Described(RwkvMlp, _recurrent_mlp, ("width",)),
+    "latent": Described("latent.Latent", _latent, ("positions", "form", "grown"), "ao", richer="sparse.SparseLatent"),
+    "mamba": Described("recurrent.Mamba", hidden=("heads",)),
+    "mamba2": Described("recurrent.Mamba2", _shared("heads", "groups"), richer="recurrent.ScaledMamba2"),
+    "gated_delta": Described("delta.GatedDelta", _shared("value_heads", "key_heads")),
+    "kimi_delta": Described("delta.KimiDelta"),
+    "lightning": Described("linear.Lightning"),
+    "rg_lru": Described("linear.GatedLru", _lru),
+    "mlstm": Described("linear.MatrixLstm"),
+    "rwkv": Described("linear.Rwkv"),
+    "short_conv": Described("recurrent.ShortConv"),
+    "cross": Described("attention.CrossAttention", _cross, biases="qkvo", only=CROSS),
+    "mlp": Described("mlp.Mlp", _feed_forward, biases="gud", richer="mlp.ScaledMlp", encodes=True),
+    "moe": Described("moe.Moe", _mixture, biases="gud", needs=_WITH_SHARED, encodes=True),
+    "rwkv_mlp": Described("linear.RwkvMlp", _recurrent_mlp, ("width",)),
 }
 FACTORS = ("input_scale", "output_scale")  # of any block
 

@@ -7,10 +7,9 @@ from typing import Any
 
 from assay.blocks import Branch, Layer, Norm, Rope, Step
 from assay.blocks.stacks import Scaled
-from assay.blocks.towers import Scaled as Gained
 from assay.errors import SourceError
 from assay.records import replace
-from assay.sources.describable import BLOCKS, NORMS, Around, Role, read_block
+from assay.sources.describable import BLOCKS, CROSS, NORMS, Around, Role, read_block
 from assay.sources.fields import Section
 
 ROPE = Rope(theta=10000.0)
@@ -171,8 +170,15 @@ def _group(c: Section, names: tuple[str, ...], around: Around, gains: bool) -> G
         body = read_block(_table(c, name), BLOCKS[name], around)
         if any(other.tag == body.tag for other in made):
             body = replace(body, tag="s") if isinstance(body, Scaled) else Scaled(body, tag="s")
-        made.append(Gained(body) if gains else body)
-    return tuple(made)
+        made.append(body)
+    return tuple(map(_gained, made) if gains else made)
+
+
+def _gained(body: Any) -> Any:
+    """A block whose output has a learned gain for each channel."""
+    from assay.blocks.towers import Scaled as Gained  # few models have it
+
+    return Gained(body)
 
 
 def _table(c: Section, name: str) -> Section:
@@ -180,8 +186,7 @@ def _table(c: Section, name: str) -> Section:
     table = c.child(name)
     if name == "cross":
         own = c.data.get("attention", {})
-        like = ("heads", "kv_heads", "head_width", "value_width", "bias", "scale", "softcap")
-        table.data = {**{key: own[key] for key in like if key in own}, **table.data}
+        table.data = {**{key: own[key] for key in CROSS if key in own}, **table.data}
     return table
 
 
@@ -192,7 +197,7 @@ def _groups(c: Section, kind: str, role: Role) -> list[tuple[str, ...]]:
     listed = c.sequence("blocks", lambda v: isinstance(v, str) and set(_parts(v)) <= set(known), _some(known))
     if listed is None:
         own = [name for name in known if name in c.data or (name == "cross" and "attention" in c.data)]
-        groups = [(name,) for name in own]
+        groups: list[tuple[str, ...]] = [(name,) for name in own]
     else:
         groups = [_parts(item) for item in listed]
     if not groups:
@@ -200,7 +205,7 @@ def _groups(c: Section, kind: str, role: Role) -> list[tuple[str, ...]]:
     for group in groups:
         if len(group) > 2:
             c.fail("blocks", "a list in which no more than two blocks are joined by +")
-    alone = [group for group in groups if len(group) == 1]
+    alone: list[tuple[str, ...]] = [group for group in groups if len(group) == 1]
     for tag in dict.fromkeys(BLOCKS[group[0]].block.tag for group in alone):
         alike = [group[0] for group in alone if BLOCKS[group[0]].block.tag == tag]
         if len(alike) > 1:

@@ -18,13 +18,17 @@ fields of the dataclass `Attention`.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 from assay.errors import SizeError, SourceError
 from assay.records import dataclass
-from assay.sources.described_stacks import KINDS, kind_of, own_names
+from assay.sources.described_stacks import KINDS, kind_of
 from assay.sources.fields import Section
 from assay.spec import Model
+
+if TYPE_CHECKING:
+    from assay.blocks.encoder_decoder import EncoderDecoder
+    from assay.sources.described_stacks import Stack
 
 DTYPES = ("bf16", "fp16", "fp32", "fp8")
 
@@ -69,7 +73,7 @@ def _model(c: Section, name: str) -> Model:
     note = c.word("note", "")
     made = Model(
         c.word("name", name),
-        stack.segments(own_names(stack, names.paths, BUFFERS)),
+        stack.segments(_own_names(stack, names.paths)),
         family=family,
         cls=names.cls,
         source=c.word("source", c.where),
@@ -87,6 +91,15 @@ def _model(c: Section, name: str) -> Model:
     )
     names.check(made, kind)
     return made
+
+
+def _own_names(stack: Stack, names: Mapping[str, str]) -> Mapping[str, str]:
+    """`names`, and those of weights that a description names itself, where they are more than the weight's own."""
+    if "source" in stack.settings:
+        from assay.sources.described_encoders import own_names
+
+        return own_names(cast("EncoderDecoder", stack), names, BUFFERS)
+    return {**{weight: f"~layers.{{i}}.{weight}" for weight in BUFFERS if weight not in names}, **names}
 
 
 @dataclass(frozen=True)

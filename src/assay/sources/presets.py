@@ -6,7 +6,6 @@ import os
 from typing import Any
 
 from assay.errors import UnknownModel
-from assay.records import dataclass
 from assay.sources.descriptions import parse, read_table
 from assay.spec import Model
 
@@ -40,46 +39,3 @@ def table(name: str) -> dict[str, Any]:
 def read_preset(name: str) -> Model:
     """The model of a preset. Raises UnknownModel."""
     return read_table(table(name), f"{name}.toml", name)
-
-
-@dataclass(frozen=True)
-class Summary:
-    """The main sizes of a preset as its file has them: what a list of models shows without building any."""
-
-    preset: str
-    name: str
-    source: str
-    layers: int
-    width: int
-    vocab: int
-    context: int | None
-    heads: int | None
-    kv_heads: int | None
-    experts: int | None
-    chosen: int | None
-
-
-def summary(name: str) -> Summary:
-    """The main sizes of a preset, without building it. Raises UnknownModel."""
-    data = table(name)
-    layers = data.get("layer", {}).values()
-
-    def first(block: str, key: str) -> int | None:
-        """From the common table, else from the first layer's that has it."""
-        found = (held.get(block, {}).get(key) for held in (data, *layers))
-        return next((value for value in found if value is not None), None)
-
-    heads = first("attention", "heads") or first("latent", "heads")
-    return Summary(
-        name,
-        data["name"],
-        data["source"],
-        data["layers"],
-        data["width"],
-        data["vocab"],
-        data.get("context"),
-        heads,
-        first("attention", "kv_heads") or heads,
-        first("moe", "experts"),
-        first("moe", "chosen"),
-    )
