@@ -656,7 +656,7 @@ def test_further_tokens_are_asked_for(tmp_path: Path, capsys: pytest.CaptureFixt
     assert main([str(file), "--mtp", "--tokens", "8", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["parameters"]["total"] == found
     with pytest.raises(SettingError, match="is a description, which has no modules for further tokens"):
-        assay.load("gpt2", mtp=True)
+        assay.load("gpt-2", mtp=True)
 
 
 # -- bad input -------------------------------------------------------------------------------------------------------
