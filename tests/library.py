@@ -47,6 +47,8 @@ def their_ledger(model: Any) -> Ledger:
         if holds and not names[id(module.weight)].endswith("shared.weight"):
             names[id(module.weight)] = f"{path}.weight"
     for name, parameter in ((names[id(p)], p) for p in model.parameters()):
+        if not parameter.numel():  # of no experts, say
+            continue
         key = collapse(name)
         shape = tuple(parameter.shape)
         while key in ledger and ledger[key][0] != shape:  # layers of one name and different shapes

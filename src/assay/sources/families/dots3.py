@@ -70,7 +70,7 @@ def dots3_note_text(c: Config) -> Decoder:
     c.skip("swa_rope_theta")
     kinds = layer_kinds(c, n)
     window = c.maybe("sliding_window") or 512
-    feed = sparse_layers(c, n, 1)
+    feed = sparse_layers(c, n, 1, steps=True)
     common = c.size("shared_experts_intermediate_size", 1536) * c.size("n_shared_experts")
     experts: Moe | None = replace(routed(c), shared=common) if "sparse" in feed else None
 

@@ -207,6 +207,7 @@ def gemma4_unified_assistant(c: Config) -> Decoder:
     if text.word("model_type", "gemma4_unified_text") != "gemma4_unified_text":
         text.fail("model_type", "gemma4_unified_text")
     text.absent(sliding_window=1024, max_position_embeddings=262144, use_bidirectional_attention="vision")
+    text.inert("tie_word_embeddings", True)
     n = depth(text, 30)
     if text.size("num_kv_shared_layers", n, least=0) not in (0, n):
         text.fail("num_kv_shared_layers", f"0 or num_hidden_layers, {n}: no layer of an assistant makes keys")

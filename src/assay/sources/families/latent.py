@@ -67,7 +67,7 @@ def latent(c: Config) -> Latent:
     )
 
 
-def routed(c: Config, scores: Literal["sigmoid", "softmax"] = "sigmoid") -> Moe:
+def routed(c: Config, scores: Literal["sigmoid", "softmax"] = "sigmoid", shared_bias: str = "") -> Moe:
     """Routed experts of one width, and shared ones of the same width side by side."""
     c.rename(
         num_local_experts="n_routed_experts", num_experts="n_routed_experts", num_shared_experts="n_shared_experts"
@@ -90,12 +90,16 @@ def routed(c: Config, scores: Literal["sigmoid", "softmax"] = "sigmoid") -> Moe:
         groups=groups,
         keep_groups=kept,
     )
-    return Moe(experts, chosen, width, router, activation=activation(c), shared=width * common if common else None)
+    shared = width * common if common else None
+    return Moe(experts, chosen, width, router, activation=activation(c), shared=shared, shared_bias=shared_bias)
 
 
-def dense(c: Config) -> Mlp:
-    """The feed-forward layer of the layers without experts."""
-    return Mlp(c.size("intermediate_size"), activation=activation(c), bias="gud" if c.flag("mlp_bias", False) else "")
+def dense(c: Config, biased: bool = False) -> Mlp:
+    """The feed-forward layer of the layers without experts; with biases where the class has them, if asked for."""
+    if not biased:
+        c.inert("mlp_bias", False)  # held by some config classes, used by none of their models
+    bias = "gud" if biased and c.flag("mlp_bias", False) else ""
+    return Mlp(c.size("intermediate_size"), activation=activation(c), bias=bias)
 
 
 # keys that say nothing where no layer is dense, or none has experts
@@ -106,14 +110,19 @@ _SPARSE = tuple(
 )
 
 
-def sparse_layers(c: Config, layers: int, first: int) -> list[str]:
-    """Which layers have experts: as `mlp_layer_types` lists, else all from `first_k_dense_replace` on."""
+def sparse_layers(c: Config, layers: int, first: int, steps: bool = False) -> list[str]:
+    """Which layers have experts: as `mlp_layer_types` lists, else all from `first_k_dense_replace` on.
+
+    `steps`: of these, those that `moe_layer_freq` divides; classes differ in whether they look at it.
+    """
     kinds = c.sequence("mlp_layer_types", lambda v: v in ("dense", "sparse"), "dense or sparse", layers)
     if kinds is not None:
         c.skip("first_k_dense_replace", "moe_layer_freq")
     else:
         first = c.size("first_k_dense_replace", first, least=0)
-        every = c.size("moe_layer_freq", 1)
+        if not steps:
+            c.inert("moe_layer_freq", 1)
+        every = c.size("moe_layer_freq", 1) if steps and c.has("moe_layer_freq") else 1
         kinds = ["sparse" if i >= first and i % every == 0 else "dense" for i in range(layers)]
     c.skip(*(() if "dense" in kinds else _DENSE), *(() if "sparse" in kinds else _SPARSE))
     return kinds
@@ -126,18 +135,20 @@ def decoder(
     *,
     after: Norm | None = None,
     branches: float | None = None,
+    biased: bool = False,
     **more: Any,
 ) -> Decoder:
     """Latent attention in every layer, experts in the sparse ones.
 
-    `after` is a norm of the experts' output, `branches` a multiplier of each branch.
+    `after` is a norm of the experts' output, `branches` a multiplier of each branch; `biased`: dense layers may have
+    biases.
     """
     width = c.size("hidden_size")
     mixer, norm = latent(c), rms(c)
 
     def layer(kind: str) -> Layer:
         sparse = experts is not None and kind == "sparse"
-        feed = Branch(experts, norm, after) if experts is not None and sparse else Branch(dense(c), norm)
+        feed = Branch(experts, norm, after) if experts is not None and sparse else Branch(dense(c, biased), norm)
         return Layer((Step((Branch(mixer, norm),), scale=branches), Step((feed,), scale=branches)), kind)
 
     made = stack(c, by_kind(kinds, layer), width, norm, **more)
@@ -163,7 +174,8 @@ def deepseek_v2(c: Config) -> Decoder:
     c.absent(qk_nope_head_dim=128, qk_rope_head_dim=64, v_head_dim=128, intermediate_size=11008)
     c.absent(n_routed_experts=64, moe_intermediate_size=1407, n_shared_experts=2)
     kinds = sparse_layers(c, depth(c), 0)
-    return decoder(c, kinds, routed(c, "softmax") if "sparse" in kinds else None)
+    bias = "gud" if c.flag("mlp_bias", False) else ""  # of the shared experts and the dense layers
+    return decoder(c, kinds, routed(c, "softmax", bias) if "sparse" in kinds else None, biased=True)
 
 
 @family("glm4_moe_lite", cls="Glm4MoeLiteForCausalLM", names=LATENT, harmless=HARMLESS)
@@ -190,7 +202,7 @@ def axk1(c: Config) -> Decoder:
     c.absent(qk_nope_head_dim=128, qk_rope_head_dim=64, v_head_dim=128, intermediate_size=18432)
     c.absent(n_routed_experts=192, num_experts_per_tok=8, moe_intermediate_size=2048, n_shared_experts=1)
     c.absent(n_group=8, topk_group=4, norm_topk_prob=True, routed_scaling_factor=2.5)
-    return decoder(c, sparse_layers(c, depth(c), 1), routed(c), after=rms(c))
+    return decoder(c, sparse_layers(c, depth(c), 1, steps=True), routed(c), after=rms(c))
 
 
 @family("sarvam_mla", cls="DeepseekV3ForCausalLM", names=LATENT, harmless=HARMLESS)
@@ -227,6 +239,7 @@ def minicpm3(c: Config) -> Decoder:
         ["dense"] * layers,
         None,
         branches=share / layers**0.5,
+        biased=True,
         embedding_scale=c.positive("scale_emb", 12.0),
         scale=base / width,
     )

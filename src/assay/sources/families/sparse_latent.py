@@ -149,7 +149,7 @@ def axk2(c: Config) -> Decoder:
     all_indexed(c)
     own, top = indexer(c, c.size("qk_rope_head_dim"))
     mixer = GatedInput(sparsely(FusedGateLatent, latent(c), indexer=own, top=top), rank)
-    kinds = sparse_layers(c, depth(c), 1)
+    kinds = sparse_layers(c, depth(c), 1, steps=True)
     experts = GatedInput(routed(c), rank, "m") if "sparse" in kinds else None
     plain = Scaled(dense(c), tag="d") if "dense" in kinds else None
 
