@@ -269,6 +269,39 @@ def test_models_are_listed_with_their_sizes(capsys: pytest.CaptureFixture[str]) 
     assert "8.030 B" in next(line for line in out.splitlines() if line.startswith("llama-3-8b "))
 
 
+def test_models_are_listed_by_kind(capsys: pytest.CaptureFixture[str]) -> None:
+    lines = answer(capsys, "models").splitlines()
+    titles = [line for line in lines if " " * 2 not in line and line and "preset" not in line]
+    assert titles == [
+        "decoders",
+        "decoders with recurrent layers",
+        "encoders",
+        "encoder-decoders",
+        "models of images",
+    ]
+    places = {line.split()[0]: at for at, line in enumerate(lines) if line}
+    order = ["llama-3-8b", "mamba-2.8b", "bert-base", "t5-small", "vit-b-16"]
+    assert sorted(order, key=places.__getitem__) == order
+
+
+@pytest.mark.parametrize(
+    ("words", "some", "none"),
+    [
+        (["qwen3"], {"qwen3-8b", "qwen3-next-80b-a3b"}, {"qwen2-7b", "llama-3-8b"}),
+        (["encoder"], {"bert-base", "modernbert-large"}, {"t5-small", "gpt-2"}),
+        (["Mistral", "7B"], {"mistral-7b"}, {"mistral-nemo-12b", "llama-7b"}),
+        (["encoder-decoder", "whisper"], {"whisper-tiny"}, {"t5-small"}),
+        (["bert", "base"], {"bert-base", "roberta-base"}, {"bert-large"}),
+    ],
+)
+def test_words_choose_presets(
+    capsys: pytest.CaptureFixture[str], words: list[str], some: set[str], none: set[str]
+) -> None:
+    made = {row["preset"] for row in document(capsys, "models", *words)["models"]}
+    assert some <= made
+    assert not none & made
+
+
 def test_conventions_are_explained(capsys: pytest.CaptureFixture[str]) -> None:
     for words in (["llama-3-8b"], [], ["ops"]):
         out = answer(capsys, *words, "--convention", "list")
@@ -321,7 +354,9 @@ def test_a_mistake_is_one_line(capsys: pytest.CaptureFixture[str], config: str, 
         (["--json"], "MODEL is missing"),
         (["ops"], "see assay ops --help"),
         (["tensors"], "see assay tensors --help"),
-        (["models", "x"], "unrecognized arguments: x; see assay models --help"),
+        (["models", "-x"], "unrecognized arguments: -x; see assay models --help"),
+        (["models", "qwen", "mamba-128m"], "no preset has 'qwen' and 'mamba-128m' in its name, family or kind"),
+        (["models", "mamba-128m"], "family or kind; did you mean mamba-"),
         (["no-such-model"], "no-such-model"),
         (["a\nb\033[1m"], "a"),
         (["ops", "attention", "--tokens", "0"], "--tokens is 0; it must be an integer of at least 1"),

@@ -247,16 +247,17 @@ def tensors(words: list[str]) -> str:
 def models(words: list[str]) -> str:
     """`assay models`: the presets."""
     says = "The presets, with their main sizes; each is a description with its source."
-    parser = Parser("assay models", "assay models [options]", says)
+    parser = Parser("assay models", "assay models [WORD ...] [options]", says)
+    told = "only those that have each word in their name or family, or are of this kind: decoder, encoder, "
+    parser.add_argument("words", metavar="WORD", nargs="*", help=f"{told}encoder-decoder, vision")
     parser.add_argument("--json", action="store_true", help="one object of JSON")
     args = parser.parse_args(words)
 
     from assay.readings.count import count
     from assay.report import presets as text
-    from assay.sources import load
-    from assay.sources.presets import presets
+    from assay.sources.presets import find, read_preset
 
-    found = [(name, load(name)) for name, _ in presets()]
+    found = [(name, read_preset(name)) for name in find(args.words)]
     listed = [(name, model, count(model, tokens=1)) for name, model in found]
     return _json(text.document(version(), listed)) if args.json else _text(text.report(listed, style_of_stdout()))
 
