@@ -27,6 +27,7 @@ from __future__ import annotations
 from assay.errors import (
     AssayError,
     KindError,
+    MeasureError,
     NotationError,
     SettingError,
     SizeError,
@@ -39,6 +40,8 @@ __version__ = "0.1.0"  # as in pyproject.toml
 TYPE_CHECKING = False  # a checker of types takes it for true; `typing` itself would take longer than all of this
 if TYPE_CHECKING:
     from assay.blocks.written import block
+    from assay.counter.result import Measurement
+    from assay.counter.run import measure
     from assay.readings.conventions import CONVENTIONS, Convention
     from assay.readings.count import Cache, Count, Flops, Parameters, Row, count
     from assay.readings.setting import Setting
@@ -57,6 +60,8 @@ __all__ = [
     "Entry",
     "Flops",
     "KindError",
+    "MeasureError",
+    "Measurement",
     "Model",
     "NotationError",
     "Op",
@@ -75,6 +80,7 @@ __all__ = [
     "count",
     "flops_per_token",
     "load",
+    "measure",
     "mfu",
     "tensors",
 ]
@@ -82,6 +88,8 @@ __all__ = [
 # where each public name is defined: imported when it is first asked for, so that `import assay` costs next to nothing
 _HOME = {
     "assay.blocks.written": "block",
+    "assay.counter.result": "Measurement",
+    "assay.counter.run": "measure",
     "assay.readings.conventions": "CONVENTIONS Convention",
     "assay.readings.count": "Cache Count Flops Parameters Row count",
     "assay.readings.setting": "Setting",

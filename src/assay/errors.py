@@ -5,6 +5,7 @@ AssayError
 ├── KindError        an op of a kind nobody registered, or a kind registered twice
 ├── SizeError        a size that is no positive integer, array or symbol, or does not divide
 ├── SettingError     a batch, length, dtype, convention … that cannot be asked of this model
+├── MeasureError     PyTorch code that cannot be measured: an op without a rule, or no PyTorch
 └── SourceError      a file, a key or a value of it that cannot be read as a model
     └── UnknownModel     nothing by that name: no file, no preset, no cached or reachable repository
 
@@ -35,6 +36,10 @@ class SizeError(AssayError):
 
 class SettingError(AssayError):
     """A setting that cannot be asked of this model."""
+
+
+class MeasureError(AssayError):
+    """PyTorch code that cannot be measured."""
 
 
 class SourceError(AssayError):

@@ -1,0 +1,215 @@
+"""`measure`: run any PyTorch code once and say what it did."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from typing import Any
+
+from assay.counter.result import Flops, Measurement, ModuleRow
+from assay.errors import MeasureError
+
+
+def measure(
+    code: Any, /, *inputs: Any, backward: bool = False, allow: Iterable[str] = (), **options: Any
+) -> Measurement:
+    """Run a module or function once and count its work and memory, op by op; works on meta tensors too.
+
+    Args:
+        code: a `torch.nn.Module`, a method of one, or any callable that runs PyTorch.
+        inputs: what it is called with.
+        backward: also run the backward pass, from `loss` where the result has one, else from every tensor of the result
+            that needs a gradient, with gradients of ones. No `.grad` is changed.
+        allow: names of ops without a rule to take for free, such as "mylib::kernel".
+        options: what it is called with by name.
+
+    Returns:
+        FLOPs (2 for each multiply-add of a product, attention dense) by op and module, forward and backward; bytes
+        saved for backward; the most bytes of storages alive at once; parameters; every op with its sort.
+
+    Raises:
+        MeasureError: PyTorch is not there, an op has no rule, or the result needs no gradient to run backward from.
+    """
+    try:
+        import torch  # noqa: F401
+    except ImportError:
+        raise MeasureError("measuring runs PyTorch, which is not installed: pip install 'assay[torch]'") from None
+    from assay.counter.mode import Counting, refuse_unknown
+    from assay.counter.paths import Paths, in_backward
+    from assay.counter.storages import GIVEN, WEIGHT, Storages
+
+    root = _root(code)
+    storages = Storages()
+    seen: dict[int, Any] = {}
+
+    def weigh(module: Any) -> None:
+        """What a module holds itself is there before it runs."""
+        for tensor in (*module.parameters(recurse=False), *module.buffers(recurse=False)):
+            storages.given(tensor, WEIGHT)
+        seen.update({id(tensor): tensor for tensor in module.parameters(recurse=False)})
+
+    for module in root.modules() if root is not None else ():
+        weigh(module)
+    for tensor in _tensors((inputs, options)):
+        storages.given(tensor, GIVEN)
+    paths = Paths(root, weigh)
+    counting = Counting(paths, storages, _allowed(allow))
+    saved: dict[str, int] = {}
+
+    def keep(tensor: Any) -> Any:
+        if not in_backward():
+            path = paths.here()
+            saved[path] = saved.get(path, 0) + storages.save(tensor)
+        return tensor
+
+    _run(code, inputs, options, backward, (paths, counting), keep, seen)
+    refuse_unknown(counting.unknown)
+    parameters = {**seen, **counting.weights}
+    modules = _tree(paths, counting.modules, saved, _title(code, root))
+    return Measurement(
+        name=_title(code, root),
+        flops=Flops(
+            forward=sum(forward for forward, _ in counting.modules.values()),
+            backward=sum(back for _, back in counting.modules.values()),
+            by_op={row.name: row.forward + row.backward for row in counting.rows() if row.sort == "counted"},
+            by_module={row.path: row.flops for row in modules},
+        ),
+        parameters=sum(parameter.numel() for parameter in parameters.values()),
+        saved=storages.saved,
+        resident_bytes=storages.resident,
+        peak_bytes=storages.resident + storages.peak_made,
+        ops=counting.rows(),
+        modules=modules,
+    )
+
+
+def _run(code: Any, inputs: Any, options: Any, backward: bool, contexts: Any, keep: Any, seen: dict[int, Any]) -> None:
+    """The code, once, with its gradients if asked for."""
+    import torch
+    from torch.autograd.graph import saved_tensors_hooks
+
+    paths, counting = contexts
+    with _uncompiled(), paths, counting, saved_tensors_hooks(keep, lambda tensor: tensor):
+        result = code(*inputs, **options)
+        if backward:
+            ends = _ends(result)
+            with _gradients_apart([*seen.values(), *_tensors((inputs, options)), *_leaves(ends)]):
+                torch.autograd.backward(ends, [torch.ones_like(end) for end in ends])
+
+
+def _uncompiled() -> AbstractContextManager[Any]:
+    """Compiled code runs as it was written: a compiled graph is not made of ops that can be seen."""
+    import torch
+
+    if not {"torch._dynamo", "torch.nn.attention.flex_attention"} & sys.modules.keys():
+        return nullcontext()  # nothing is compiled, and asking for this would import the compiler
+    return torch.compiler.set_stance("force_eager")  # type: ignore[no-any-return]
+
+
+def _ends(result: Any) -> list[Any]:
+    """Tensors to run backward from."""
+    loss = getattr(result, "loss", None)
+    ends = [end for end in _tensors(result if loss is None else loss) if end.requires_grad]
+    if not ends:
+        raise MeasureError("backward=True, but nothing in the result needs a gradient")
+    return ends
+
+
+@contextmanager
+def _gradients_apart(tensors: Iterable[Any]) -> Iterator[None]:
+    """A backward pass as the first of a step, after which every gradient is what it was."""
+    kept = [(tensor, tensor.grad) for tensor in {id(one): one for one in tensors if one.is_leaf}.values()]
+    for tensor, _ in kept:
+        tensor.grad = None
+    try:
+        yield
+    finally:
+        for tensor, grad in kept:
+            tensor.grad = grad
+
+
+def _leaves(ends: list[Any]) -> list[Any]:
+    """Tensors whose gradients a graph accumulates."""
+    todo, seen, found = [end.grad_fn for end in ends if end.grad_fn is not None], set(), []
+    while todo:
+        node = todo.pop()
+        if node in seen:
+            continue
+        seen.add(node)
+        if hasattr(node, "variable"):
+            found.append(node.variable)
+        todo.extend(following for following, _ in node.next_functions if following is not None)
+    return found
+
+
+def _tensors(value: Any) -> list[Any]:
+    """Tensors in nested results and arguments."""
+    import torch
+    from torch.utils._pytree import tree_leaves
+
+    return [leaf for leaf in tree_leaves(value) if isinstance(leaf, torch.Tensor)]
+
+
+def _allowed(allow: Iterable[str]) -> frozenset[str]:
+    from assay.counter.free import sort_of
+    from assay.counter.rules import RULES
+
+    if isinstance(allow, str):
+        raise MeasureError(f'allow is {allow!r}; it must be a list of names, such as ("mylib::kernel",)')
+    names = frozenset(allow)
+    for name in sorted(map(str, names)):
+        if "::" not in name:
+            raise MeasureError(f'allow holds {name!r}; it must hold names such as "mylib::kernel"')
+        if name in RULES or sort_of(name):
+            raise MeasureError(f"allow holds {name!r}, which has a rule")
+    return names
+
+
+def _root(code: Any) -> Any:
+    """The module that paths start from: the code itself, or the one whose method it is."""
+    import torch
+
+    for one in (code, getattr(code, "__self__", None)):
+        if isinstance(one, torch.nn.Module):
+            return one
+    if not callable(code):
+        raise MeasureError(f"measure takes a module or a function, not {type(code).__name__}")
+    return None
+
+
+def _title(code: Any, root: Any) -> str:
+    return type(root).__name__ if root is not None else getattr(code, "__name__", type(code).__name__)
+
+
+def _tree(paths: Any, flops: dict[str, list[int]], saved: dict[str, int], title: str) -> tuple[ModuleRow, ...]:
+    """A row for every module that ran, and for those that hold it; each with what is below it."""
+    known = dict(paths.modules[""].named_modules()) if "" in paths.modules else {}
+    known |= paths.modules
+    sums: dict[str, list[int]] = {"": [0, 0, 0]}
+    for path in {*paths.calls, *flops, *saved}:
+        own = (*flops.get(path, (0, 0)), saved.get(path, 0))
+        for above in _upwards(path):
+            total = sums.setdefault(above, [0, 0, 0])
+            total[:] = [a + b for a, b in zip(total, own, strict=True)]
+    order = {path: place for place, path in enumerate(known)}
+    return tuple(
+        ModuleRow(
+            path=path,
+            kind=type(known[path]).__name__ if path in known else title,
+            calls=paths.calls[path],
+            parameters=sum(one.numel() for one in known[path].parameters()) if path in known else 0,
+            forward=forward,
+            backward=back,
+            saved=kept,
+        )
+        for path, (forward, back, kept) in sorted(sums.items(), key=lambda item: order.get(item[0], -1))
+    )
+
+
+def _upwards(path: str) -> Iterator[str]:
+    """a.b.c, a.b, a and the root."""
+    yield path
+    while path:
+        path = path.rpartition(".")[0]
+        yield path
