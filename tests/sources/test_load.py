@@ -89,8 +89,9 @@ def test_a_description() -> None:
     Path("mine.toml").write_text("\ufeff" + DESCRIPTION)
     model = assay.load("mine.toml")
     assert (model.name, model.layers, model.width) == ("mine", 3, 24)
-    with pytest.raises(assay.SettingError, match=r"class is 'base'; mine\.toml is a description"):
-        assay.load("mine.toml", cls="base")
+    assert assay.count(assay.load("mine.toml", cls="base")).parameters.by_part.get("head", 0) == 0
+    with pytest.raises(assay.SettingError, match=r"^class is 'masked'; mine\.toml is a description of a decoder"):
+        assay.load("mine.toml", cls="masked")
     Path("empty.toml").write_text("")
     with pytest.raises(assay.SourceError, match=r"empty\.toml: empty; a description is TOML text"):
         assay.load("empty.toml")
@@ -114,10 +115,15 @@ def test_a_path_stands_before_a_preset_and_a_preset_before_the_cache(tmp_path: P
     assert assay.load("gpt-2").layers == 9
 
 
-def test_a_preset_has_one_class() -> None:
-    with pytest.raises(assay.SettingError, match="class is 'base'; llama-3-8b is a description"):
-        assay.load("llama-3-8b", cls="base")
-    assert assay.load("llama-3-8b", cls="causal") == assay.load("llama-3-8b")
+def test_a_preset_of_a_decoder_may_lose_its_head() -> None:
+    whole, base = assay.load("llama-3-8b"), assay.load("llama-3-8b", cls="base")
+    assert assay.load("llama-3-8b", cls="causal") == whole
+    assert (whole.cls, base.cls) == ("LlamaForCausalLM", "LlamaModel")
+    totals = [assay.count(model, tokens=1).parameters.total for model in (whole, base)]
+    assert totals[0] - totals[1] == 128_256 * 4096
+    said = r"^class is 'base'; bert-base\.toml is a description of an encoder, whose class is the one that it says$"
+    with pytest.raises(assay.SettingError, match=said):
+        assay.load("bert-base", cls="base")
 
 
 @pytest.mark.parametrize("variable", ["HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE", "HF_HOME", "XDG_CACHE_HOME"])

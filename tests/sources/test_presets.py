@@ -325,6 +325,13 @@ def test_equals_the_recorded_config(name: str) -> None:
         assert (one.parameters, one.flops, one.cache) == (other.parameters, other.flops, other.cache)
 
 
+@pytest.mark.parametrize("name", ["bloom-7b1", "deepseek-v2", "jamba-v0.1", "llama-3-8b", "opt-350m", "rwkv-4-7b"])
+def test_without_its_head_it_equals_the_base_model(name: str) -> None:
+    ours, theirs = read_preset(name, "base"), read_config(recorded(name)[0], name, name, cls="base")
+    assert (ours.cls, structure(ours)) == (theirs.cls, structure(theirs))
+    assert ledger(ours) == ledger(theirs)
+
+
 @pytest.mark.parametrize("name", RECORDED)
 def test_equals_the_recorded_figures(name: str) -> None:
     """Parameters, by part, FLOPs and cache of the public implementation, to the unit."""

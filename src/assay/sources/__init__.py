@@ -107,8 +107,8 @@ def _file(path: str, title: str | None, allow: Collection[str], cls: str | None,
     from assay.sources.descriptions import read_description
     from assay.sources.jsontext import decode
 
-    _no_class(cls, mtp, where)
-    return read_description(decode(raw, where, "a description is TOML text"), where, called)
+    _no_modules(mtp, where)
+    return read_description(decode(raw, where, "a description is TOML text"), where, called, cls)
 
 
 def _preset(text: str, cls: str | None, mtp: bool) -> Model | None:
@@ -118,15 +118,13 @@ def _preset(text: str, cls: str | None, mtp: bool) -> Model | None:
 
     if not is_preset(text):
         return None
-    _no_class(cls, mtp, text)
-    return read_preset(text)
+    _no_modules(mtp, text)
+    return read_preset(text, cls)
 
 
-def _no_class(cls: str | None, mtp: bool, where: str) -> None:
+def _no_modules(mtp: bool, where: str) -> None:
     if mtp:
         raise SettingError(f"mtp is asked for; {where} is a description, which has no modules for further tokens")
-    if cls not in (None, "causal"):
-        raise SettingError(f"class is {cls!r}; {where} is a description, which describes a causal language model")
 
 
 def _repository(text: str, allow: Collection[str], cls: str | None, mtp: bool) -> Model:

@@ -137,9 +137,8 @@ def kind_of(c: Section) -> str:
     for key in c.data:
         others = [name for name, other in KINDS.items() if key in other.keys]
         if key not in allowed and others:
-            a = "an" if kind[0] in "aeiou" else "a"
             raise SourceError(
-                f"{c.where}: {key} says nothing of {a} {kind}; it is a key of kind {' and '.join(others)}"
+                f"{c.where}: {key} says nothing where kind is {kind}; {' and '.join(others)} ha{'ve' if others[1:] else 's'} it"
             )
     c.known(allowed)
     return kind

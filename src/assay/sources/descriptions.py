@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, cast
 
-from assay.errors import SizeError, SourceError
+from assay.errors import SettingError, SizeError, SourceError
 from assay.records import dataclass
 from assay.sources.described_stacks import KINDS, kind_of
 from assay.sources.fields import Section
@@ -36,12 +36,13 @@ DTYPES = ("bf16", "fp16", "fp32", "fp8")
 BUFFERS = ("Cr", "mixer.Slope", "mixer.Past", "mixer.Rest", "mixer.Within")
 
 
-def read_description(text: str, where: str, name: str) -> Model:
+def read_description(text: str, where: str, name: str, cls: str | None = None) -> Model:
     """The model that a TOML text describes; `where` names the file in messages, `name` a model that has no name.
 
-    Raises SourceError naming file, key, value and what is allowed.
+    `cls` is causal, as a decoder is written, or base, the same without its head.
+    Raises SourceError naming file, key, value and what is allowed; SettingError for another class.
     """
-    return read_table(parse(text, where), where, name)
+    return read_table(parse(text, where), where, name, cls)
 
 
 def parse(text: str, where: str) -> dict[str, Any]:
@@ -56,13 +57,27 @@ def parse(text: str, where: str) -> dict[str, Any]:
         raise SourceError(f"{where}: not TOML that can be read: nested too deeply") from None
 
 
-def read_table(data: Mapping[str, Any], where: str, name: str) -> Model:
-    """The same from a table already parsed. Raises SourceError."""
+def read_table(data: Mapping[str, Any], where: str, name: str, cls: str | None = None) -> Model:
+    """The same from a table already parsed. Raises SourceError, SettingError."""
     c = Section(data, where)
     try:
+        if cls is not None:
+            c = _as_class(c, cls)
         return _model(c, name)
     except SizeError as error:  # sizes that each fit, and do not fit each other
         raise SourceError(f"{where}: {error}") from None
+
+
+def _as_class(c: Section, cls: str) -> Section:
+    """The tables of a class. Raises SettingError for one that a description does not have."""
+    kind = kind_of(c)
+    if kind != "decoder" or cls not in ("causal", "base"):
+        has = "causal and base" if kind == "decoder" else "the one that it says"
+        a = "an" if kind[0] in "aeiou" else "a"
+        raise SettingError(f"class is {cls!r}; {c.where} is a description of {a} {kind}, whose class is {has}")
+    if cls == "causal":
+        return c
+    return Section({**c.data, "head": "none", **({"class": "base"} if c.has("names") else {})}, c.where)
 
 
 def _model(c: Section, name: str) -> Model:

@@ -65,6 +65,6 @@ def _near(word: str) -> str:
     return f"; did you mean {' or '.join(near)}?" if near else "; `assay models` lists them"
 
 
-def read_preset(name: str) -> Model:
-    """The model of a preset. Raises UnknownModel."""
-    return read_table(table(name), f"{name}.toml", name)
+def read_preset(name: str, cls: str | None = None) -> Model:
+    """The model of a preset, read as a class. Raises UnknownModel, SettingError."""
+    return read_table(table(name), f"{name}.toml", name, cls)
