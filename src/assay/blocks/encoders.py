@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import ClassVar, Literal
 
+from assay.blocks.attention import Attention
 from assay.blocks.ends import VOCABULARY, Embedding, Norm
-from assay.blocks.stacks import Decoder, Ending, layer_segment, make_block
+from assay.blocks.stacks import Body, Decoder, Ending, Layer, layer_segment, make_block
+from assay.errors import SizeError
 from assay.records import dataclass, replace
 from assay.spec import Op, Segment, ops
 
@@ -73,6 +75,32 @@ class Encoder(Decoder):
             normed = self.final.ops("x", "x", "f")
             rest.append(Segment("norm", make_block("norm", normed, {"d": self.width}, names)))
         return (first, *rest, *end)
+
+
+def both_ways(made: Decoder) -> Encoder:
+    """A decoder's layers as an encoder's: every token sees those behind it too, in a window as far to either side.
+
+    Raises SizeError for a mixer that has a direction: a scan, a chunk.
+    """
+    turned = {layer: _both_ways(layer) for layer in dict.fromkeys(made.layers)}
+    layers = tuple(turned[layer] for layer in made.layers)
+    return Encoder(made.embedding, layers, made.head, made.limit, made.trained, made.names)
+
+
+def _both_ways(layer: Layer) -> Layer:
+    steps = tuple(
+        replace(step, branches=tuple(replace(branch, body=_seeing_all(branch.body)) for branch in step.branches))
+        for step in layer.steps
+    )
+    return replace(layer, steps=steps)
+
+
+def _seeing_all(body: Body) -> Body:
+    if body.tag != "a":
+        return body
+    if type(body) is not Attention or body.chunk is not None:
+        raise SizeError("layers whose mixer has a direction cannot see every token at once")
+    return replace(body, sees="all", reach=body.window, window=None)
 
 
 def within(made: Sequence[Op]) -> list[Op]:

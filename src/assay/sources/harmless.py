@@ -109,6 +109,7 @@ SYNONYMS = tuple(
     state_size ssm_state_size mamba_d_state d_state
     conv_kernel mamba_d_conv d_conv conv_kernel_size
     adapter_rank lora_rank
+    sliding_window sliding_window_size attention_window_size window_size
     """.strip().splitlines()
 )
 _GATED = {"swiglu": "silu", "geglu": "gelu", "swish": "silu"}
@@ -146,7 +147,7 @@ def is_harmless(path: str, value: Any) -> bool:
 def is_off(key: str, value: Any) -> bool:
     """True for a switch that is off, a number of nothing, a factor of 1, unless the part may be there all the same."""
     if key.endswith(FACTORS):
-        return isinstance(value, int | float) and not isinstance(value, bool) and value == 1
+        return value is False or (isinstance(value, int | float) and value is not True and value == 1)
     off = value is False or value == "" or (isinstance(value, int | float | list | dict) and not value)
     return off and PARTS.isdisjoint(key.split("_")) and not _names(key)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from assay.blocks import Decoder
 from assay.errors import SettingError, SizeError, SourceError
 from assay.sources.classes import choose, family_of, finish
 from assay.sources.config import Config
@@ -18,6 +19,7 @@ from assay.spec import Model, Segment
 
 if TYPE_CHECKING:
     from assay.formats import Scheme
+    from assay.sources.families.common import Stack
 
 __all__ = ["HARMLESS", "read_config"]
 
@@ -43,7 +45,7 @@ def read_config(
     family, notes = _family(c)
     choice = choose(c, family, cls)
     try:
-        read = family.read(c)
+        read = _seeing(c, family.read(c))
         if mtp and (choice.role != CAUSAL or not getattr(read, "further", ())):
             raise SettingError(
                 f"mtp is asked for; {choice.cls} of {family.model_type} is described without modules for further tokens"
@@ -98,12 +100,30 @@ def _family(c: Config) -> tuple[Family, list[str]]:
 
 def _by_class(c: Config) -> tuple[Family, list[str]]:
     classes = c.sequence("architectures", lambda v: isinstance(v, str), "class names") or [""]
+    if "ssm_cfg" in c.data:
+        from assay.sources.untyped import model_type_of
+
+        told = model_type_of(c)
+        if told is not None:
+            return FAMILIES[told], [f"model_type is missing; the keys are those of {told}"]
     model_type = family_of(classes[0])
     if model_type is None:
         of = f", and architectures, {short(classes)}, is of no one known type" if classes[0] else ""
         state = "null" if "model_type" in c.data else "missing"
         raise SourceError(f"{c.where}: model_type is {state}{of}; it must be one of {', '.join(sorted(FAMILIES))}")
     return FAMILIES[model_type], [f"model_type is missing; {shown(classes[0])} of architectures is of {model_type}"]
+
+
+def _seeing(c: Config, made: Stack) -> Stack:
+    """A decoder-only model whose config makes its tokens see those behind them: the classes of embeddings do so."""
+    if type(made) is not Decoder or not c.has("is_causal") or c.flag("is_causal", True):
+        return made
+    from assay.blocks.encoders import both_ways
+
+    try:
+        return both_ways(made)
+    except SizeError:
+        c.fail("is_causal", f"true or null for model_type {c.data.get('model_type')}, whose layers have a direction")
 
 
 def _quantization(c: Config, family: Family) -> tuple[Mapping[str, Any] | None, Scheme | None]:

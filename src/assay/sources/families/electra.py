@@ -149,6 +149,7 @@ def _discriminator(c: Config, made: Decoder) -> Pooler:
         Class(TOKEN, "ForTokenClassification", each_label, _SCORE),
         Class(QUESTION, "ForQuestionAnswering", each_label, _ANSWER),
     ),
+    harmless=("generator_size",),  # of the model that it was trained against
 )
 def electra(c: Config) -> Encoder:
     """Clark et al. 2020: words narrower than the model, projected up."""

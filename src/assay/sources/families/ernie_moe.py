@@ -120,7 +120,21 @@ HUNYUAN = {
     "hunyuan_v1_moe",
     cls="HunYuanMoEV1ForCausalLM",
     names=HUNYUAN,
-    harmless=("eod_token_id", "pretraining_tp"),
+    # latent attention and shared keys are switched off below; what the released code carries for towers
+    harmless=(
+        *(
+            "cla_share_factor",
+            "dense_list",
+            "num_media_embeds",
+            "org_vocab_size",
+            "pool_type",
+            "add_classification_head",
+        ),
+        *("anyres_pooling_size", "anyres_vit_max_image_size", "anyres_vit_two_views", "moe_drop_tokens"),
+        *("vit_add_patchemb_bias", "vit_used_rms_norm", "vit_remove_prenorm", "vit_patch", "vit_type", "vit_path"),
+        *("vit_input_resolution", "vit_mapping_type", "vit_norm_type", "vit_token", "use_vit", "max_image_size"),
+        *("max_vit_seq_len", "xdrope_section", "position_embedding_xdrope"),
+    ),
 )
 def hunyuan_v1_moe(c: Config) -> Decoder:
     """Sun et al. 2024: queries and keys are normed after their rotation; a shared MLP of a routed expert's width."""
@@ -132,6 +146,10 @@ def hunyuan_v1_moe(c: Config) -> Decoder:
         c.inert(key, value)
     c.inert("moe_layer_num_skipped", 0)
     c.inert("norm_type", "rms")
+    c.inert("norm_topk_prob", True)
+    c.inert("use_rotary_pos_emb", True)
+    c.inert("use_mla", False)
+    c.inert("position_embedding_xdrope", False)
     c.inert("num_shared_expert", 1, [1] * n)
     c.inert("moe_intermediate_size", c.data.get("intermediate_size"), [c.data.get("intermediate_size")] * n)
     norm = rms(c, 1e-5)

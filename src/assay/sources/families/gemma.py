@@ -81,7 +81,7 @@ def vaultgemma(c: Config) -> Decoder:
 )
 def gemma3(c: Config) -> Decoder:
     """Gemma Team 2025: five sliding layers to a full one, each sort with its own rotation; normed queries and keys."""
-    c.inert("use_bidirectional_attention", False)
+    both = c.has("use_bidirectional_attention") and c.flag("use_bidirectional_attention", False)
     sizes = replace(GEMMA2_SIZES, vocab=262208, trained=131072, theta=1e6)
     p = dense(c, sizes, norm=offset_rms(c), act_key="hidden_activation")
     pattern = c.size("sliding_window_pattern", 6)
@@ -92,11 +92,18 @@ def gemma3(c: Config) -> Decoder:
     }
     scores = {**score_keys(c, p, None), "qk_norm": p.norm}
     window = window_of(c, kinds)
+    if both and window is not None:
+        window //= 2  # to either side
 
     def attention(kind: str) -> Any:
         return p.windowed(window, **scores, positions=positions[kind])(kind)
 
-    return p.mixed(kinds, lambda kind: sandwich(attention(kind), p.mlp, p.norm, kind), **end_keys(c, p, None))
+    made = p.mixed(kinds, lambda kind: sandwich(attention(kind), p.mlp, p.norm, kind), **end_keys(c, p, None))
+    if not both:
+        return made
+    from assay.blocks.encoders import both_ways
+
+    return both_ways(made)
 
 
 def score_keys(c: Config, p: Dense, cap: float | None) -> dict[str, Any]:

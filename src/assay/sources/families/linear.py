@@ -144,6 +144,7 @@ GRIFFIN = {
 def recurrent_gemma(c: Config) -> Decoder:
     """Botev et al. 2024, arXiv:2404.07839 (Griffin, De et al. 2024): two recurrent layers to one of a window."""
     c.inert("embeddings_scale_by_sqrt_dim", True)
+    c.inert("power", 8, 8.0)  # of the gate, the paper's c
     c.rename(_block_types="block_types", sliding_window="attention_window_size")
     width, layers = c.size("hidden_size", 2560), depth(c, 26)
     norm = replace(rms(c), unit_offset=True)

@@ -85,7 +85,10 @@ MINIMAX = {**MIXTRAL, **QK_NORM, **under(LAYER, {"Cr": "~mlp.e_score_correction_
     "minimax_m2",
     cls="MiniMaxM2ForCausalLM",
     names=MINIMAX,
-    harmless=("router_jitter_noise", "num_mtp_modules", "mtp_transformer_layers", "num_nextn_predict_layers"),
+    harmless=(
+        *("router_jitter_noise", "num_mtp_modules", "mtp_transformer_layers", "num_nextn_predict_layers"),
+        *("mlp_intermediate_size", "shared_moe_mode"),  # of dense layers and shared experts, which it has none of
+    ),
 )
 def minimax_m2(c: Config) -> Decoder:
     """MiniMax 2025: norms over all heads at once, a correction for the choice."""

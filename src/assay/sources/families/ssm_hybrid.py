@@ -155,7 +155,7 @@ def jamba(c: Config) -> Decoder:
     "bamba",
     cls="BambaForCausalLM",
     names={**HYBRID, **under(IN_MAMBA, MAMBA2)},
-    harmless=(*HARMLESS, *_LOGITS, "z_loss_coefficient", "attn_rotary_emb"),
+    harmless=(*HARMLESS, *_LOGITS, "z_loss_coefficient", "attn_rotary_emb", "mamba_dt_rank"),
 )
 def bamba(c: Config) -> Decoder:
     """Bamba (IBM, Princeton, CMU, UIUC 2024): Mamba-2 layers and a few of attention, all with a gated MLP."""

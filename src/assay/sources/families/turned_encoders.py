@@ -79,6 +79,11 @@ def _turned(c: Config, own: _Own) -> Encoder:
     )
 
 
+# what the code of such a repository can do, and its files do not
+_OFF = (
+    *("causal", "prenorm", "parallel_block", "parallel_block_tied_norm", "use_rms_norm", "rotary_emb_interleaved"),
+    *("qkv_proj_bias", "mlp_fc1_bias", "mlp_fc2_bias", "scale_attn_by_inverse_layer_idx"),
+)
 _NOMIC_HEAD = head("cls.predictions.", norm="transform.layer_norm")
 
 
@@ -97,9 +102,18 @@ _NOMIC_HEAD = head("cls.predictions.", norm="transform.layer_norm")
         ),
         Class(TOKEN, "ForTokenClassification", each_label, _SCORE),
     ),
+    harmless=("dense_seq_output", "pad_vocab_size_multiple", "scale_attn_weights"),
 )
 def nomic_bert(c: Config) -> Encoder:
-    """Nussbaum et al. 2024: gated, without biases."""
+    """Nussbaum et al. 2024: gated, without biases; the keys of GPT-2 in files from before the library had it."""
+    c.rename(
+        n_embd="hidden_size", n_head="num_attention_heads", n_layer="num_hidden_layers", n_inner="intermediate_size"
+    )
+    c.rename(n_positions="max_position_embeddings", layer_norm_epsilon="layer_norm_eps", rotary_emb_base="rope_theta")
+    c.inert("activation_function", "swiglu")  # the gate around SiLU
+    c.inert("rotary_emb_fraction", 1.0)
+    for key in _OFF:
+        c.inert(key, False)
     own = {"vocab_size": 30528, "hidden_act": "silu", "max_position_embeddings": 2048, "type_vocab_size": 2}
     return _turned(c, _Own(own, 1000.0, bias="", mlp_bias="", gated=True))
 

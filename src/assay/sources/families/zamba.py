@@ -117,7 +117,8 @@ def zamba2(c: Config) -> Decoder:
     c.absent(hidden_size=2560, num_attention_heads=32)
     width, norm = c.size("hidden_size"), rms(c, 1e-5)
     kinds = zamba2_kinds(c)
-    c.inert("use_shared_mlp_adapter", True)
+    for key in ("use_shared_mlp_adapter", "use_shared_mlp_lora", "use_shared_block_lora", "gated_linear_unit"):
+        c.inert(key, True)
     bias = c.flag("add_bias_linear", False)
     c.absent(n_mamba_heads=8)
     inner, count = c.size("mamba_expand", 2) * width, c.size("n_mamba_heads")
