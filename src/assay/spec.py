@@ -148,14 +148,14 @@ class Block:
 class Segment:
     """A block and the layers that it stands for: `layers` are their indices, () for what occurs once.
 
-    `axes` gives axes of the block other values than the setting does: a number, or the name of another axis of the
-    setting (an encoder's n is the source's m). `absorbed` is the other way to run latent attention.
+    `axes` gives axes of the block other values than the setting does: a number, the name of another axis of the
+    setting (an encoder's n is the source's m), or such a name and how often it is taken. `absorbed` is the other way to run latent attention.
     """
 
     name: str
     block: Block
     layers: tuple[int, ...] = ()
-    axes: Mapping[str, Size | str] = field(default_factory=dict)
+    axes: Mapping[str, Size | str | tuple[str, int]] = field(default_factory=dict)
     absorbed: Block | None = None
     passes: int = 1  # how often each layer runs, where a model goes through its layers several times
 

@@ -545,3 +545,55 @@ def test_gemma4_tower_by_hand() -> None:
     projections = d * 4 * k + 2 * d * 2 * k + 4 * k * d
     layer = 2 * n * (projections + 3 * d * f) + 2 * 2 * n * n * 4 * k
     assert ours.flops.by_part["tower"] == 2 * n * 48 * d + 3 * layer + 2 * 6 * d * 32
+
+
+TILES = {
+    "model_type": "mllama",
+    "text_config": {**TEXT, "num_hidden_layers": 4, "cross_attention_layers": [1, 3], "pad_token_id": 0},
+    "vision_config": {"hidden_size": 32, "num_hidden_layers": 3, "num_global_layers": 2, "attention_heads": 4}
+    | {"intermediate_size": 40, "image_size": 20, "patch_size": 5, "max_num_tiles": 2, "vision_output_dim": 96}
+    | {"intermediate_layers_indices": [0, 2], "supported_aspect_ratios": [[1, 1], [1, 2], [2, 1]]},
+}
+WHOLE = {**TILES, "architectures": ["MllamaForConditionalGeneration"]}
+
+
+@needs_library
+def test_layers_that_look_at_images() -> None:
+    check_against_library(WHOLE, auto=GENERATES)
+    check_against_library(TILES, auto="AutoModelForCausalLM")
+
+
+@needs_library
+def test_flops_of_layers_that_look_at_images() -> None:
+    """One image of two tiles: 2 x 17 positions, which the library fills up to 2 x 24, before 7 tokens of text."""
+    import torch
+    import transformers
+    from torch.utils.flop_counter import FlopCounterMode
+
+    made = transformers.AutoConfig.for_model(**TILES)
+    model = transformers.AutoModelForImageTextToText.from_config(made, attn_implementation="eager").eval()
+    seen = {
+        "pixel_values": torch.zeros((1, 1, 2, 3, 20, 20)),
+        "aspect_ratio_ids": torch.ones((1, 1), dtype=torch.long),
+        "aspect_ratio_mask": torch.ones((1, 1, 2), dtype=torch.long),
+        "cross_attention_mask": torch.ones((1, 7, 1, 2), dtype=torch.long),
+    }
+    with FlopCounterMode(display=False) as counter, torch.no_grad():
+        model(input_ids=torch.zeros((1, 7), dtype=torch.long), use_cache=False, **seen)
+    ours = read_config(WHOLE, "config", "model")
+    mask = 2 * 48 * 48  # which the library makes as a product of columns
+    assert count(ours, tokens=7, images=1).flops.total + mask == counter.get_total_flops()
+
+
+def test_cached_images() -> None:
+    """Two layers keep keys and values of 2 heads of 8 for each of 2 x 17 positions, whatever the text's length."""
+    model = read_config(WHOLE, "config", "model")
+    bare, seen = count(model, tokens=7), count(model, tokens=7, images=3)
+    assert (bare.cache.fixed_bytes, bare.flops.by_part["tower"]) == (0, 0)
+    assert seen.cache.fixed_bytes == 2 * 2 * 2 * 8 * (3 * 34) * 2
+    assert seen.cache.bytes == bare.cache.bytes + seen.cache.fixed_bytes
+    step, blind = count(model, tokens=1, past=7, images=3), count(model, tokens=1, past=7)
+    # a step does not see the images again, and attends to them: a query, an output, scores, values, an MLP
+    looks = 2 * (2 * 32 * 32 + 2 * 4 * 8 * 3 * 34 + 3 * 32 * 48)
+    assert step.flops.total - blind.flops.total == 2 * looks
+    assert step.flops.by_part["tower"] == 0

@@ -22,8 +22,14 @@ def placed(segment: Segment, sizes: Mapping[str, Size]) -> dict[str, Size]:
     """The setting's axes as this segment sees them: an encoder's n is the source, a tower's batch the images."""
     if not segment.axes:
         return dict(sizes)
-    named = {a: sizes.get(to, 0) if isinstance(to, str) else to for a, to in segment.axes.items()}
-    return {**sizes, **named}
+    return {**sizes, **{axis: _taken(to, sizes) for axis, to in segment.axes.items()}}
+
+
+def _taken(to: Size | str | tuple[str, int], sizes: Mapping[str, Size]) -> Size:
+    """What an axis of a segment is: an axis of the setting, or a multiple of it, 0 where there is none; or a size."""
+    if isinstance(to, tuple):
+        return sizes.get(to[0], 0) * to[1]
+    return sizes.get(to, 0) if isinstance(to, str) else to
 
 
 def bind(block: Block, sizes: Mapping[str, Size]) -> Extent:

@@ -6,7 +6,7 @@ from assay.errors import SettingError
 from assay.readings.conventions import convention as convention_of
 from assay.readings.dtypes import dtype
 from assay.records import dataclass
-from assay.size import Size, ceil_div, is_integer, lift, only_at_zero, surely_above
+from assay.size import Size, ceil_div, is_integer, lift, minimum, only_at_zero, surely_above
 from assay.spec import Model
 
 DEFAULT_TOKENS = 2048
@@ -51,7 +51,11 @@ class Setting:
             sizes["m"] = only_at_zero(positions, self.past)
             sizes["M"] = positions
         if not is_integer(self.images) or self.images:
-            sizes["images"] = self.batch * only_at_zero(self.images, self.past)
+            now = only_at_zero(self.images, self.past)
+            sizes["images"] = self.batch * now
+            # of a sequence: those seen in this pass and in all; sequences that have any
+            sizes["images_now"], sizes["images_each"] = now, self.images
+            sizes["seeing"] = self.batch * minimum(self.images, 1)
         if self.image_tokens is not None:
             sizes["image_tokens"] = self.image_tokens
             sizes["patches"] = self.image_tokens * self.token_patches

@@ -70,7 +70,7 @@ _KINDS = {
         deepseek_vl_v2 dots3_note emu3 ernie4_5_vl_moe evolla florence2 fuyu gemma3n git
         granite_speech granite_speech_plus idefics idefics2 instructblip
         internvl_chat janus kimi_k3 kimi_vl kosmos-2 lfm2_vl llava_llama llava_mistral
-        llava_next_video llava_qwen2 locateanything maira2 minicpmo minicpmv mllama
+        llava_next_video llava_qwen2 locateanything maira2 minicpmo minicpmv 
         modernvbert molmo molmo2 nemo_speechlm NVLM_D omniasr ovis2
         perception_lm phi3_v phi4_multimodal pixtral qwen2_5_omni
         qwen3_omni_moe qwen4_exp siglip2 speech-encoder-decoder

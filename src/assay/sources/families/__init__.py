@@ -68,6 +68,7 @@ MODULES = {
     "minimax_m3": "minimax_m3_vl_text",
     "mistral": "mistral ministral ministral3 cwm",
     "mixtral": "mixtral phimoe minimax_m2 olmoe flex_olmo gpt_oss aria_text",
+    "mllama": "mllama",
     "modern_encoders": "modernbert eurobert esmc",
     "modernbert_decoder": "modernbert-decoder",
     "nemotron": "nemotron",

@@ -63,7 +63,7 @@ SIGLIP = under("text_model.", TEXT | {"Wproject": "head.weight", "Wproject_bias"
     "Shift": "logit_bias[1]",
 }
 IMAGE = {"Wimage": "visual_projection.weight"}
-NESTED = ("model_type", "projection_dim", "pad_token_id", "bos_token_id", "eos_token_id")
+NESTED = ("model_type", "tie_word_embeddings", "projection_dim", "pad_token_id", "bos_token_id", "eos_token_id")
 
 
 def eps(c: Config, default: float) -> Norm:

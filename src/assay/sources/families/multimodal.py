@@ -110,6 +110,9 @@ def beside(
 ) -> Multimodal:
     """A text model below `model.language_model`, and its towers."""
     decoder, own = text
+    for key in ("vision_config", "audio_config"):
+        if key in c.children:
+            c.children[key].skip("tie_word_embeddings")  # a tower has none
     made = tuple(replace(tower, part="tower") for tower in towers)
     return Multimodal(decoder, made, sight or Sight(), {**moved(own), **names})
 
