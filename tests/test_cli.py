@@ -121,6 +121,7 @@ def test_json_keeps_its_contract(capsys: pytest.CaptureFixture[str], config: str
         "context": 7,
         "source": None,
         "images": 0,
+        "image_tokens": None,
         "logits": "last",
         "latent": "expanded",
         "convention": "matmul",

@@ -160,6 +160,14 @@ WITNESSES = (
         "k1 = keys(k[b n g k]) -> [b c g k]",
         misfits=("k1 = keys(k[b n g k]) -> [b n g k]", "k1 = keys(k[b n], z[b n]) -> [b c]"),
     ),
+    Witness(
+        "k1 = earlier(k[b n g k]) -> [b c g k]",
+        misfits=("k1 = earlier(k[b n g k]) -> [b n g k]", "k1 = earlier(k[b n], z[b n]) -> [b c]"),
+    ),
+    Witness(
+        "k1 = windowed(k[b n g k], size=2) -> [b c g k]",
+        misfits=("k1 = windowed(k[b n g k]) -> [b c g k]", "k1 = windowed(k[b n], size=2) -> [b n]"),
+    ),
     Witness("y = rename(x[b n d]) -> [b n f]", misfits=("y = rename(x[b n d]) -> [b n d]",)),
     Witness(
         "y = repeat(x[b d]) -> [b n d]",
