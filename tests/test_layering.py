@@ -175,7 +175,8 @@ def test_only_kinds_ask_for_a_kind(part: str) -> None:
 def test_no_reading_names_a_family() -> None:
     from assay.sources.families import FAMILIES
 
-    families = set(FAMILIES) - {"new"}  # also the word for a result that is no view
+    # a result that is no view, a kind of op, a make of model: the field's words, which types are called by too
+    families = set(FAMILIES) - {"new", "clip", "encoder-decoder"}
     named = {
         f"{module}:{node.lineno}"
         for module, path in MODULES.items()

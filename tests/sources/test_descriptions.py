@@ -16,8 +16,9 @@ from assay.readings.count import count
 from assay.readings.tensors import tensors
 from assay.records import annotation_of, defaults_of
 from assay.sources.describable import BLOCKS
+from assay.sources.described_kinds import KINDS
 from assay.sources.described_layers import IN_LAYER, RESIDUALS
-from assay.sources.described_stacks import KINDS, SIDES
+from assay.sources.described_stacks import SIDES
 from assay.sources.fields import READERS
 from assay.sources.huggingface import read_config
 

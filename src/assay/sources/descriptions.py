@@ -22,13 +22,13 @@ from typing import TYPE_CHECKING, Any, cast
 
 from assay.errors import SettingError, SizeError, SourceError
 from assay.records import dataclass
-from assay.sources.described_stacks import KINDS, kind_of
+from assay.sources.described_kinds import KINDS, kind_of
 from assay.sources.fields import Section
 from assay.spec import Model
 
 if TYPE_CHECKING:
     from assay.blocks.encoder_decoder import EncoderDecoder
-    from assay.sources.described_stacks import Stack
+    from assay.sources.described_kinds import Stack
 
 DTYPES = ("bf16", "fp16", "fp32", "fp8")
 
