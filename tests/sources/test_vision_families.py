@@ -597,3 +597,39 @@ def test_cached_images() -> None:
     looks = 2 * (2 * 32 * 32 + 2 * 4 * 8 * 3 * 34 + 3 * 32 * 48)
     assert step.flops.total - blind.flops.total == 2 * looks
     assert step.flops.by_part["tower"] == 0
+
+
+EARLY: dict[str, dict[str, Any]] = {
+    "fuyu": {"model_type": "fuyu"},
+    "fuyu, small": {
+        "model_type": "fuyu",
+        "text_config": {"model_type": "persimmon", "hidden_size": 32, "intermediate_size": 48, "vocab_size": 90}
+        | {"num_hidden_layers": 2, "num_attention_heads": 4},
+        "patch_size": 6,
+    },
+    "git": {"model_type": "git"},
+    "git, small": {
+        "model_type": "git",
+        **SMALL,
+        "vocab_size": 110,
+        "max_position_embeddings": 40,
+        "vision_config": {**SEEN, "patch_size": 4},
+    },
+}
+
+
+@needs_library
+@pytest.mark.parametrize("case", EARLY)
+def test_early_models_of_images(case: str) -> None:
+    check_against_library(EARLY[case], tokens=7 if "small" in case else 0)
+
+
+@needs_library
+def test_flops_of_an_image_before_a_small_decoder() -> None:
+    """GIT: 37 positions of an image before 7 tokens, of which it makes logits as well."""
+    import torch
+
+    pixels, ids = torch.zeros((1, 3, 24, 24)), torch.zeros((1, 7), dtype=torch.long)
+    theirs = vision_flops(EARLY["git, small"], "GitForCausalLM", pixel_values=pixels, input_ids=ids)
+    ours = count(read_config(EARLY["git, small"], "config", "model"), tokens=37 + 7, images=1)
+    assert ours.flops.total == theirs

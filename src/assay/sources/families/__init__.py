@@ -31,6 +31,7 @@ MODULES = {
     "deberta": "deberta deberta-v2",
     "diffllama": "diffllama",
     "doge": "doge",
+    "early_vision": "fuyu git",
     "electra": "distilbert electra albert mpnet rembert",
     "dots3": "dots3_note_text",
     "ernie_moe": "ernie4_5_moe hy_v3 hunyuan_v1_moe",
