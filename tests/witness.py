@@ -161,12 +161,15 @@ WITNESSES = (
         misfits=("k1 = keys(k[b n g k]) -> [b n g k]", "k1 = keys(k[b n], z[b n]) -> [b c]"),
     ),
     Witness(
-        "k1 = earlier(k[b n g k]) -> [b c g k]",
-        misfits=("k1 = earlier(k[b n g k]) -> [b n g k]", "k1 = earlier(k[b n], z[b n]) -> [b c]"),
+        "k1 = keys(k[b n g k], causal=True) -> [b c g k]",
+        misfits=(
+            "k1 = keys(k[b n g k], causal=False) -> [b c g k]",
+            "k1 = keys(k[b n g k], causal=True, reach=2) -> [b c g k]",
+        ),
     ),
     Witness(
-        "k1 = windowed(k[b n g k], size=2) -> [b c g k]",
-        misfits=("k1 = windowed(k[b n g k]) -> [b c g k]", "k1 = windowed(k[b n], size=2) -> [b n]"),
+        "k1 = keys(k[b n g k], windows=2) -> [b c g k]",
+        misfits=("k1 = keys(k[b n], windows=2) -> [b n]", "k1 = keys(k[b n], size=2) -> [b c]"),
     ),
     Witness("y = rename(x[b n d]) -> [b n f]", misfits=("y = rename(x[b n d]) -> [b n d]",)),
     Witness(

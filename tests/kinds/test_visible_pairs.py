@@ -7,8 +7,9 @@ from drawn import block, draw
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.kinds.layout import band_pairs
-from assay.kinds.state import causal_pairs, chunk_pairs, triangle, window_pairs
+from assay.kinds.base import triangle
+from assay.kinds.keys import band_pairs
+from assay.kinds.state import causal_pairs, chunk_pairs, window_pairs
 from assay.readings.binding import bind
 from assay.readings.count import count
 

@@ -125,7 +125,11 @@ class Causal(Attention):
 
     def remember(self) -> list[Op]:
         """Keys and values of this pass."""
-        return ops("attention", "k = earlier(k[b n g k]) -> [b c g k]", "v = earlier(v[b n g v]) -> [b c g v]")
+        return ops(
+            "attention",
+            "k = keys(k[b n g k], causal=True) -> [b c g k]",
+            "v = keys(v[b n g v], causal=True) -> [b c g v]",
+        )
 
 
 @dataclass(frozen=True)
@@ -142,8 +146,8 @@ class Windowed(Attention):
         """Keys and values of the window."""
         return ops(
             "attention",
-            "k = windowed(k[b n g k], size=w) -> [b c g k]",
-            "v = windowed(v[b n g v], size=w) -> [b c g v]",
+            "k = keys(k[b n g k], windows=w) -> [b c g k]",
+            "v = keys(v[b n g v], windows=w) -> [b c g v]",
         )
 
 

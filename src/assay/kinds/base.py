@@ -7,7 +7,7 @@ from typing import Literal
 
 from assay.errors import KindError, NotationError, SizeError
 from assay.records import dataclass
-from assay.size import Size
+from assay.size import Size, exact_div
 from assay.spec import AXES, Axes, Op, Tensor
 
 # scalar operations by sort; `start` is a sum begun, which saves its first addition
@@ -143,6 +143,11 @@ def matrix_axes(op: Op, weight: Tensor) -> tuple[Axes, Axes] | None:
     return (outputs, inputs) if inputs else None
 
 
+def triangle(n: Size) -> Size:
+    """1 + 2 + … + n: pairs of n tokens in which the second is not behind the first."""
+    return exact_div(n * (n + 1), 2)
+
+
 def no_work(op: Op, extent: Extent) -> Work:
     """Data that moves or is renamed: no arithmetic."""
     return {}
@@ -252,3 +257,12 @@ def same_axes(op: Op) -> None:
     expect(op, set(op.axes) == set(first), f"{op.kind} keeps the axes of its first operand")
     for other in op.inputs[1:]:
         expect(op, set(other.axes) <= set(first), f"[{' '.join(other.axes)}] does not fit [{' '.join(first)}]")
+
+
+def traded(op: Op) -> tuple[str, str]:
+    """The axis that the one operand gives up, and the one that stands in its place."""
+    expect(op, len(op.inputs) == 1, f"{op.kind} takes one tensor")
+    lost = [a for a in op.inputs[0].axes if a not in op.axes]
+    made = [a for a in op.axes if a not in op.inputs[0].axes]
+    expect(op, len(lost) == 1 and len(made) == 1, f"{op.kind} puts one axis in the place of another")
+    return lost[0], made[0]

@@ -7,7 +7,7 @@ begun, so that nothing is a difference of large totals.
 
 from __future__ import annotations
 
-from assay.kinds.base import Extent, Keys, Kind, Work, expect, flat, register
+from assay.kinds.base import Extent, Keys, Kind, Work, expect, flat, register, traded
 from assay.size import Size, exact_div, floor_div, is_integer, maximum, minimum, remainder
 from assay.spec import Axes, Op
 
@@ -86,20 +86,13 @@ def _pool_state(op: Op, extent: Extent) -> Size:
     return 2 * kept
 
 
-def _collected(op: Op) -> tuple[str, str]:
-    expect(op, len(op.inputs) == 1, "collect takes the entries made now")
-    lost = [a for a in op.inputs[0].axes if a not in op.axes]
-    expect(op, len(lost) == 1, "collect puts the entries at hand in the place of those made now")
-    return lost[0], _made(op)
-
-
 def _check_collect(op: Op) -> None:
-    _collected(op)
+    traded(op)
     expect(op, op.attr("rate") is not None, "collect names how many tokens leave one entry: rate=R")
 
 
 def _bind_collect(op: Op, extent: Extent) -> None:
-    _, axis = _collected(op)
+    _, axis = traded(op)
     n, past, rate = extent.sizes["n"], extent.sizes["past"], extent.value(op.attr("rate"))
     pairs, top = entry_pairs(n, past, rate), op.attr("top")
     before, now, _ = filled(n, past, rate)
@@ -117,7 +110,7 @@ def _collect_state(op: Op, extent: Extent) -> Size:
 
 def _collect_grows(op: Op, extent: Extent) -> Size:
     """On average: an entry every `rate` tokens."""
-    width = extent(a for a in op.axes if a not in (_collected(op)[1], "b"))
+    width = extent(a for a in op.axes if a not in (traded(op)[1], "b"))
     rate = extent.value(op.attr("rate"))
     if is_integer(width) and is_integer(rate) and width % rate:
         return width / rate  # a mean, of a compressed cache alone

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from assay.kinds.base import Extent, Kind, Work, expect, register, same_axes
+from assay.kinds.base import Extent, Kind, Work, expect, register, same_axes, traded
 from assay.size import floor_div, minimum, product
 from assay.spec import Axes, Op
 
@@ -122,25 +122,14 @@ def _sinkhorn(op: Op, extent: Extent) -> Work:
     return {"divide": passes * elements, "add": wide * (elements - rows) + tall * (elements - columns)}
 
 
-def _block_axes(op: Op) -> tuple[str, str]:
-    expect(op, len(op.inputs) == 1 and op.attr("block") is not None, "blocks takes one tensor and the size of a block")
-    lost = [a for a in op.inputs[0].axes if a not in op.axes]
-    made = [a for a in op.axes if a not in op.inputs[0].axes]
-    expect(op, len(lost) == 1 and len(made) == 1, "blocks puts the blocks in the place of what they are of")
-    return lost[0], made[0]
-
-
 def _check_blocks(op: Op) -> None:
-    _block_axes(op)
+    traded(op)
+    expect(op, op.attr("block") is not None, "blocks names the size of a block: block=w")
 
 
 def _bind_blocks(op: Op, extent: Extent) -> None:
-    lost, made = _block_axes(op)
+    lost, made = traded(op)
     extent.sizes[made] = floor_div(extent.sizes[lost], extent.value(op.attr("block")))
-
-
-def _blocks(op: Op, extent: Extent) -> Work:
-    return {"add": extent(op.inputs[0].axes) - extent(op.axes)}
 
 
 def _check_topk(op: Op) -> None:
@@ -209,7 +198,7 @@ register(
         "blocks",
         "sums of full blocks along an axis, the last with what is left over",
         _check_blocks,
-        _blocks,
+        _sum,
         bind=_bind_blocks,
         attrs=("block",),
     ),

@@ -6,14 +6,9 @@ tokens see nothing of the chunk before. The sums are closed: nothing is looped o
 
 from __future__ import annotations
 
-from assay.kinds.base import Extent, Keys, Kind, expect, nothing, register
-from assay.size import Size, exact_div, floor_div, maximum, minimum, remainder
+from assay.kinds.base import Extent, Keys, Kind, expect, nothing, register, traded, triangle
+from assay.size import Size, floor_div, maximum, minimum, remainder
 from assay.spec import Op
-
-
-def triangle(m: Size) -> Size:
-    """1 + 2 + … + m."""
-    return exact_div(m * (m + 1), 2)
 
 
 def causal_pairs(n: Size, past: Size) -> Size:
@@ -48,7 +43,7 @@ def block_pairs(n: Size, past: Size, block: Size, count: Size) -> Size:
 
 
 def _bind_append(op: Op, extent: Extent) -> None:
-    queries, keys = _axes(op)
+    queries, keys = traded(op)
     n, past = extent.sizes[queries], extent.sizes["past"]
     window, chunk = _limits(op, extent)
     if window is None:
@@ -83,27 +78,19 @@ def _limits(op: Op, extent: Extent) -> tuple[Size | None, Size | None]:
     return (chunk if window is None else extent.value(window)), chunk
 
 
-def _axes(op: Op) -> tuple[str, str]:
-    expect(op, len(op.inputs) == 1, "append takes one tensor")
-    lost = [a for a in op.inputs[0].axes if a not in op.axes]
-    made = [a for a in op.axes if a not in op.inputs[0].axes]
-    expect(op, len(lost) == 1 and len(made) == 1, "append puts the keys at hand in the place of the tokens")
-    return lost[0], made[0]
-
-
 def _check_append(op: Op) -> None:
-    _axes(op)
+    traded(op)
     expect(op, op.attr("window") is None or op.attr("chunk") is None, "a window or a chunk, not both")
     expect(op, op.attr("block") is None or op.attr("top") is not None, "block= goes with how many are seen, top=")
 
 
 def _check_hold(op: Op) -> None:
-    _axes(op)
+    traded(op)
 
 
 def _append_state(op: Op, extent: Extent) -> Size:
     """What a step at this context reads: every position so far, at most a window's or a chunk's."""
-    queries, keys = _axes(op)
+    queries, keys = traded(op)
     held = extent.sizes["past"] + extent.sizes[queries]
     window, _ = _limits(op, extent)
     if window is not None:
@@ -113,7 +100,7 @@ def _append_state(op: Op, extent: Extent) -> Size:
 
 def _append_grows(op: Op, extent: Extent) -> Size:
     """One position, none where a window is full; no difference of large sums, so that arrays stay exact."""
-    queries, keys = _axes(op)
+    queries, keys = traded(op)
     width = extent(a for a in op.axes if a not in (keys, "b"))
     window, _ = _limits(op, extent)
     if window is None:
