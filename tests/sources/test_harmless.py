@@ -45,6 +45,8 @@ LEFT = {
     "a tokenizer's": {"eod_id": 7, "tokenizer_padding_side": "left", "im_end_id": 3},
     "a trainer's": {"neftune_noise_alpha": 5, "multi_token_pred_lambda": 0.3, "mtp_loss_scaling_factor": 0.1},
     "an engine's": {"use_flash_rotary": True, "fused_mlp": False, "kv_cache_dtype": "fp8"},
+    "a model card's": {"name": "x", "language": ["en"], "tags": ["a"], "quantized_by": "y", "base_model": "z"},
+    "a run's": {"learning_rate": 1e-4, "per_device_train_batch_size": 8, "warmup_steps": 10},
     "a cross-encoder's": {
         "sbert_ce_default_activation_function": "torch.nn.Identity",
         "sentence_transformers": {"x": 1},
@@ -124,3 +126,20 @@ def test_an_older_name_stands_for_a_key_whose_own_value_differs() -> None:
     assert assay.count(assay.load({**small, "num_local_experts": 8}), tokens=1) == named
     with pytest.raises(assay.SourceError, match=r"num_local_experts is 8 and n_routed_experts is 4; .* must agree"):
         assay.load({**small, "num_local_experts": 8, "n_routed_experts": 4})
+
+
+def test_a_table_that_mlx_writes_twice() -> None:
+    table = {"group_size": 64, "bits": 4}
+    for held in ({"quantization": table, "quantization_config": table}, {"quantization": table}):
+        model = assay.load({**LLAMA, **held})
+        assert assay.count(model, tokens=1).weight_bytes is None
+        assert model.scheme is not None
+        assert model.scheme.unknown == "no quant_method is named, as in files of MLX"
+    other = {"quantization": {"group_size": 32, "bits": 4}, "quantization_config": table}
+    with pytest.raises(assay.SourceError, match=r"quantization is .*: not known for llama"):
+        assay.load({**LLAMA, **other})
+
+
+def test_a_class_that_several_types_share() -> None:
+    named = assay.load({**{k: v for k, v in LLAMA.items() if k != "model_type"}, "architectures": ["LlamaForCausalLM"]})
+    assert (named.family, named.segments) == ("llama", assay.load(LLAMA).segments)

@@ -85,9 +85,13 @@ def _stem(cls: str) -> str:
 
 
 def family_of(cls: str) -> str | None:
-    """The one model_type whose class, of any ending, this is; None where there is none or more than one."""
+    """The one model_type whose class, of any ending, this is; None where there is none, or none of several is so named.
+
+    Types whose configs are read as another's class share it: LlamaForCausalLM is of llama all the same.
+    """
     types = [family.model_type for family in FAMILIES.values() if _role(family, cls) is not None]
-    return types[0] if len(types) == 1 else None
+    named = [model_type for model_type in types if same(model_type.replace("-", "_"), _stem(cls))]
+    return types[0] if len(types) == 1 else named[0] if len(named) == 1 else None
 
 
 def _role(family: Family, cls: str) -> str | None:

@@ -18,7 +18,8 @@ HARMLESS = frozenset(
     _name_or_path name_or_path _commit_hash transformers_version model_type architectures auto_map custom_pipelines
     _from_model_config adapters_auto_loading transformers.js_config unsloth_fixed unsloth_version unsloth
     pretrained_model_name_or_path trust_remote_code kwargs resume_path license model_name
-    keys_to_ignore_at_inference use_bfloat16 sentence_transformers is_hybrid_model
+    keys_to_ignore_at_inference sentence_transformers is_hybrid_model base_model base_model_name_or_path
+    name title description version language tags library_name quantized_by license_name license_link author authors
     """.split()
     # how an implementation runs it: the kernel, the precision, the batch that it was made for
     + """
@@ -77,6 +78,7 @@ WORDS = frozenset(
     """
     dropout loss losses init initializer xavier freeze frozen finetuning jitter seed tokenizer sbert
     fp16 bf16 fp32 dtype flash fused xentropy checkpointing
+    train training trainer epochs warmup learning lr optimizer wandb deepspeed
     """.split()
 )
 

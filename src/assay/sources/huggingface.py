@@ -130,9 +130,11 @@ def _quantization(c: Config, family: Family) -> tuple[Mapping[str, Any] | None, 
     """How the config says that weights are quantized: its table, and what the table means."""
     holders = [c, c.child("text_config")] if isinstance(c.data.get("text_config"), dict) else [c]
     for held in holders:
-        for key in ("quantization_config", "compression_config"):
+        for key in ("quantization_config", "compression_config", "quantization"):
             table = held.table(key)
             if table is not None:
+                if held.data.get("quantization") == table:
+                    held.skip("quantization")  # MLX writes its table twice
                 from assay.sources.quantization import read_scheme
 
                 return table, read_scheme(held, key, family.model_type, _dtype(held) or _dtype(c))

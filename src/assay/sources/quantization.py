@@ -38,6 +38,8 @@ def read_scheme(c: Config, key: str, model_type: str, plain: str | None) -> Sche
         method = "modelopt"
     read = METHODS.get(method)
     if read is None:
+        if not method and held.has("bits") and held.has("group_size"):
+            return unknown("no quant_method is named, as in files of MLX")
         return unknown(f"quant_method is {short(method)}" if method else "no quant_method is named")
     scheme = read(held, model_type, {"float16": "fp16", "float32": "fp32"}.get(plain or "", "bf16"))
     if c.prefix:  # of the text model alone
