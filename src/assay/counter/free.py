@@ -4,7 +4,7 @@ from __future__ import annotations
 
 _SORTS = {
     "view": """
-        _unsafe_view unsafe_split unsafe_split_with_sizes resize resize_as set _resize_output rename t_copy
+        _unsafe_view unsafe_split unsafe_split_with_sizes resize resize_as set _resize_output t_copy
     """,
     "copy": """
         clone copy _to_copy lift lift_fresh cat stack _stack _chunk_cat repeat constant_pad_nd flip roll rot90 tril triu
