@@ -65,6 +65,10 @@ def _tables(c: Section, vocab: int, width: int, norm: Norm) -> Tables:
     if read_positions(c) == "sinusoidal":
         c.fail("positions", "another: an encoder by itself adds tables of its own")
     rows = rows_of(c, table)
+    if rows is None and table.has("positions"):
+        c.fail("positions", f'"learned" where {table.path("positions")} is set')
+    if table.has("bias") and not table.has("narrow"):
+        raise SourceError(f"{c.where}: {table.path('bias')} says nothing where {table.path('narrow')} is not set")
     positions = () if rows is None else (("position", int(rows)),)
     further = tuple((name, table.child("tables").size(name)) for name in table.child("tables").data)
     kind = Tables
