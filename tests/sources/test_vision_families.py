@@ -633,3 +633,45 @@ def test_flops_of_an_image_before_a_small_decoder() -> None:
     theirs = vision_flops(EARLY["git, small"], "GitForCausalLM", pixel_values=pixels, input_ids=ids)
     ours = count(read_config(EARLY["git, small"], "config", "model"), tokens=37 + 7, images=1)
     assert ours.flops.total == theirs
+
+
+SPEECH: dict[str, dict[str, Any]] = {
+    "granite_speech": {"model_type": "granite_speech"},
+    "granite_speech, small": {
+        "model_type": "granite_speech",
+        "text_config": {**TEXT, "model_type": "granite"},
+        "encoder_config": {"input_dim": 10, "num_layers": 3, "hidden_dim": 24, "feedforward_mult": 2, "num_heads": 4}
+        | {"dim_head": 5, "output_dim": 7, "context_size": 6, "max_pos_emb": 9, "conv_kernel_size": 3},
+        "projector_config": {"model_type": "blip_2_qformer", "hidden_size": 16, "num_hidden_layers": 3}
+        | {"num_attention_heads": 2, "intermediate_size": 20, "encoder_hidden_size": 24},
+        "downsample_rate": 2,
+        "window_size": 4,
+    },
+}
+
+
+@needs_library
+@pytest.mark.parametrize("case", SPEECH)
+def test_queries_to_a_sound(case: str) -> None:
+    check_against_library(SPEECH[case], auto="AutoModelForMultimodalLM")
+
+
+@needs_library
+def test_flops_of_queries_to_a_sound() -> None:
+    """24 positions, six windows of four, two queries to each."""
+    import torch
+    import transformers
+    from torch.utils.flop_counter import FlopCounterMode
+
+    config = SPEECH["granite_speech, small"]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        made = transformers.AutoConfig.for_model(**config)
+        model = transformers.AutoModelForMultimodalLM.from_config(made, attn_implementation="eager").eval()
+    with FlopCounterMode(display=False) as counter, torch.no_grad():
+        model.model.projector(model.model.encoder(torch.zeros((1, 24, 10))).last_hidden_state)
+    ours = count(read_config(config, "config", "model"), tokens=30, images=1, image_tokens=12)
+    # in the first layer the queries of all windows are alike, and the library runs them once: five windows less of
+    # four matrices, scores and values of two queries, and the query of the attention to the sound
+    once = 5 * (2 * 4 * 2 * 16 * 16 + 2 * 2 * 2 * 2 * 16 + 2 * 2 * 16 * 16)
+    assert ours.flops.by_part["tower"] == counter.get_total_flops() + once

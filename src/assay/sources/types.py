@@ -68,7 +68,7 @@ _KINDS = {
         align altclip apertus1p5 aria aya_vision blip blip-2 blip_text_model bridgetower chameleon
         chinese_clip clip_text_model clip_vision_model cohere2_vision cohere_compass colpali deepseek_vl
         deepseek_vl_v2 dots3_note emu3 ernie4_5_vl_moe evolla florence2 gemma3n 
-        granite_speech granite_speech_plus idefics idefics2 instructblip
+        idefics idefics2 instructblip
         internvl_chat janus kimi_k3 kimi_vl kosmos-2 lfm2_vl llava_llama llava_mistral
         llava_next_video llava_qwen2 locateanything maira2 minicpmo minicpmv 
         modernvbert molmo molmo2 nemo_speechlm NVLM_D omniasr ovis2

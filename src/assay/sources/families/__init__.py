@@ -48,6 +48,7 @@ MODULES = {
     "gpt": "gpt2 openai-gpt gpt_bigcode gpt_neo ctrl",
     "granite": "granite granite_swa hyperclovax",
     "granite_moe": "granitemoe granitemoeshared granitemoe_swa",
+    "granite_speech": "granite_speech granite_speech_plus",
     "hyper": "hy_v4 deepseek_v4",
     "hosted": "baichuan qwen chatglm minicpm",
     "hrm": "hrm_text",
