@@ -4,8 +4,20 @@ from __future__ import annotations
 
 from assay.blocks import Attention, Decoder, Layer, Mlp, Moe, Norm, Router
 from assay.sources.config import Config
-from assay.sources.families.common import activation, depth, family, heads, parallel, rope, stack, under, windows
-from assay.sources.families.experts import LAYER, MIXTRAL, beside, chosen, each, label, sparse_layers, window_of
+from assay.sources.families.common import (
+    activation,
+    by_kind,
+    depth,
+    family,
+    heads,
+    parallel,
+    rope,
+    stack,
+    under,
+    windows,
+)
+from assay.sources.families.dense import FULL, SLIDING, biased
+from assay.sources.families.experts import LAYER, MIXTRAL, beside, chosen, label, sparse_layers, window_of
 
 COHERE = {**MIXTRAL, **beside(), **under(LAYER, {"Gs0": "input_layernorm.weight"})}
 
@@ -19,13 +31,13 @@ def cohere2_moe(c: Config) -> Decoder:
     norm = Norm("layernorm", "gain", c.positive("layer_norm_eps", 1e-5))
     if c.has("rms_norm_eps"):
         norm = Norm(eps=c.positive("rms_norm_eps", 1e-5))
-    bias = "qkvo" if c.flag("attention_bias", False) else ""
+    bias = biased(c, "attention_bias", "qkvo")
     first = min(n, c.size("first_k_dense_replace", 0, least=0))
     before, after = c.size("prefix_dense_sliding_window_pattern", 1), c.size("sliding_window_pattern", 4)
 
     def default(i: int) -> str:
         at, every = (i, before) if i < first else (i - first, after)
-        return "sliding_attention" if (at + 1) % every else "full_attention"
+        return SLIDING if (at + 1) % every else FULL
 
     kinds = windows(c, n, default)
     window = window_of(c, kinds, 4096)
@@ -37,7 +49,7 @@ def cohere2_moe(c: Config) -> Decoder:
     moe = cohere_experts(c, width, act)
 
     def layer(key: tuple[str, bool]) -> Layer:
-        slides, routed = key[0] == "sliding_attention", key[1]
+        slides, routed = key[0] == SLIDING, key[1]
         turns = slides or (not routed and before == 1)
         attention = Attention(
             h.query,
@@ -49,7 +61,7 @@ def cohere2_moe(c: Config) -> Decoder:
         )
         return parallel(attention, moe if routed else mlp, norm, label(key[0], "experts" if routed else "dense"))
 
-    layers = each(list(zip(kinds, sparse, strict=True)), layer)
+    layers = by_kind(list(zip(kinds, sparse, strict=True)), layer)
     scale = c.positive("logit_scale", 0.0625)
     return stack(c, layers, d, norm, vocab=256000, tied=True, trained=8192, scale=scale)
 

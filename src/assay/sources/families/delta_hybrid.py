@@ -9,7 +9,7 @@ from assay.blocks.latent import GatedLatent
 from assay.records import replace
 from assay.sources.config import Config
 from assay.sources.families.common import activation, by_kind, depth, family, heads, pre_norm, rms, rope, stack, under
-from assay.sources.families.dense import LLAMA, POST_NORMS
+from assay.sources.families.dense import LLAMA, POST_NORMS, biased
 from assay.sources.families.experts import LAYER, QK_NORM, label, stepped
 from assay.sources.families.latent import LATENT, dense, latent, routed, sparse_layers
 from assay.sources.families.qwen_moe import QWEN2, qwen_experts
@@ -87,7 +87,7 @@ def qwen_attention(c: Config, width: int, norm: Norm, query: int, kv: int) -> At
         h.query,
         h.kv,
         h.width,
-        bias="qkvoz" if c.flag("attention_bias", False) else "",
+        bias=biased(c, "attention_bias", "qkvoz"),
         qk_norm=norm,
         positions=rope(c, h.width, partial=0.25),
         gate="element",
@@ -176,7 +176,7 @@ def olmo_hybrid(c: Config) -> Decoder:
         h.query,
         h.kv,
         h.width,
-        bias="qkvo" if c.flag("attention_bias", False) else "",
+        bias=biased(c, "attention_bias", "qkvo"),
         qk_norm=norm,
         qk_norm_over="full",
         positions=rope(c, h.width) if turned else None,

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from assay.blocks import Attention, Decoder, Layer, Mlp, Moe, Router
 from assay.sources.config import Config
-from assay.sources.families.common import activation, depth, family, heads, pre_norm, rms, rope, stack, under
+from assay.sources.families.common import activation, by_kind, depth, family, heads, pre_norm, rms, rope, stack, under
+from assay.sources.families.dense import biased
 from assay.sources.families.experts import (
     FURTHER,
     LAYER,
     MIXTRAL,
     QK_NORM,
+    alike,
     beside,
     chosen,
-    each,
     packed,
     sparse_layers,
 )
@@ -33,11 +34,11 @@ def ernie4_5_moe(c: Config) -> Decoder:
     h = heads(c, d, 20, 4)
     n = depth(c, 28)
     norm = rms(c, 1e-5)
-    biased = c.flag("use_bias", False)
+    every = c.flag("use_bias", False)
     attention = Attention(
-        h.query, h.kv, h.width, bias="qkvo" if biased else "", positions=rope(c, h.width, 5e5, style="interleaved")
+        h.query, h.kv, h.width, bias="qkvo" if every else "", positions=rope(c, h.width, 5e5, style="interleaved")
     )
-    mlp_bias = "gud" if biased else ""
+    mlp_bias = "gud" if every else ""
     mlp = Mlp(c.size("intermediate_size", 12288), activation=activation(c), bias=mlp_bias)
     e = c.size("moe_num_experts", 64)
     width = c.size("moe_intermediate_size", 1536)
@@ -55,11 +56,9 @@ def ernie4_5_moe(c: Config) -> Decoder:
     end = c.size("moe_layer_end_index", -1, least=-1)
     last = n - 1 if end == -1 else end
 
-    def layer(sparse: bool) -> Layer:
-        return pre_norm(attention, moe if sparse else mlp, norm, "experts" if sparse else "dense")
-
-    layers = each([(i + 1) % step == 0 and start <= i <= last for i in range(n)], layer)
-    return stack(c, layers, d, norm, vocab=103424, tied=True, trained=131072, bias=biased)
+    sparse = [(i + 1) % step == 0 and start <= i <= last for i in range(n)]
+    layers = alike(sparse, attention, mlp, moe, norm)
+    return stack(c, layers, d, norm, vocab=103424, tied=True, trained=131072, bias=every)
 
 
 HY = {**MIXTRAL, **QK_NORM, **beside(), **under(LAYER, {"Cr": "~mlp.e_score_correction_bias"})}
@@ -77,11 +76,11 @@ def hy_v3(c: Config) -> Decoder:
         h.query,
         h.kv,
         h.width,
-        bias="qkvo" if c.flag("attention_bias", False) else "",
+        bias=biased(c, "attention_bias", "qkvo"),
         qk_norm=norm,
         positions=rope(c, h.width, 11158840.0),
     )
-    mlp_bias = "gud" if c.flag("mlp_bias", False) else ""
+    mlp_bias = biased(c, "mlp_bias", "gud")
     mlp = Mlp(c.size("intermediate_size", 13312), activation=activation(c), bias=mlp_bias)
     e = c.size("num_experts", 192)
     width = c.size("moe_intermediate_size", 1536)
@@ -95,10 +94,7 @@ def hy_v3(c: Config) -> Decoder:
         shared_bias=mlp_bias,
     )
 
-    def layer(sparse: bool) -> Layer:
-        return pre_norm(attention, moe if sparse else mlp, norm, "experts" if sparse else "dense")
-
-    layers = each(sparse_layers(c, n, lambda i: i > 0), layer)
+    layers = alike(sparse_layers(c, n, lambda i: i > 0), attention, mlp, moe, norm)
     return stack(c, layers, d, norm, vocab=120832, trained=131072)
 
 
@@ -157,7 +153,7 @@ def hunyuan_v1_moe(c: Config) -> Decoder:
         h.query,
         h.kv,
         h.width,
-        bias="qkvo" if c.flag("attention_bias", False) else "",
+        bias=biased(c, "attention_bias", "qkvo"),
         qk_norm=norm,
         norm_late=True,
         positions=rope(c, h.width),
@@ -178,4 +174,4 @@ def hunyuan_v1_moe(c: Config) -> Decoder:
         moe = Moe(e, k, width, Router(normalize=True), activation=act, shared=width)
         return pre_norm(attention, moe, norm, f"{k} of {e} experts")
 
-    return stack(c, each(counts, layer), d, norm, vocab=290943, trained=2048)
+    return stack(c, by_kind(counts, layer), d, norm, vocab=290943, trained=2048)

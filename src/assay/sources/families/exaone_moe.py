@@ -4,30 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from assay.blocks import Attention, Decoder, Layer, Mlp, Moe, Router
+from assay.blocks import Attention, Decoder, Mlp, Moe, Norm, Rope, Router
 from assay.sources.config import Config
 from assay.sources.families.common import (
+    Heads,
     activation,
+    by_kind,
     depth,
     family,
     heads,
-    pre_norm,
     rms,
     rope,
     sandwich,
     stack,
     windows,
 )
-from assay.sources.families.experts import (
-    FURTHER,
-    SHARED,
-    chosen,
-    each,
-    label,
-    routed,
-    sandwiched,
-    sparse_layers,
-)
+from assay.sources.families.dense import FULL, SLIDING, window_of
+from assay.sources.families.experts import FURTHER, SHARED, chosen, label, layered, routed, sandwiched, sparse_layers
 
 
 @family("exaone_moe", cls="ExaoneMoeForCausalLM", names=SHARED, harmless=FURTHER)
@@ -37,28 +30,26 @@ def exaone_moe(c: Config) -> Decoder:
     h = heads(c, d, 32, 32)
     n = depth(c, 32)
     norm, positions = rms(c, 1e-5), rope(c, h.width)
-    window = c.maybe("sliding_window", 4096)
-    kinds = windows(c, n, pattern(c, n, window is not None))
-    if "sliding_attention" in kinds and window is None:
-        c.fail("sliding_window", "an integer of at least 1 where layers have a window")
+    kinds = windows(c, n, pattern(c, n, c.maybe("sliding_window", 4096) is not None))
+    window = window_of(c, kinds, 4096)
     until = c.size("first_k_dense_replace", 1, least=0)
     sparse = sparse_layers(c, n, lambda i: i >= until)
     mlp = Mlp(c.size("intermediate_size", 16384), activation=activation(c))
     moe = routed(c, "num_experts", 64, 8, 1024, ("num_shared_experts", 1), scale=2.5)
 
-    def layer(key: tuple[str, bool]) -> Layer:
-        slides = key[0] == "sliding_attention"
-        attention = Attention(
-            h.query,
-            h.kv,
-            h.width,
-            qk_norm=norm,
-            positions=positions if slides or window is None else None,
-            window=window if slides else None,
-        )
-        return pre_norm(attention, moe if key[1] else mlp, norm, label(key[0], "experts" if key[1] else "dense"))
+    attention = turning(h, norm, positions, window)
+    return stack(c, layered(kinds, sparse, attention, mlp, moe, norm), d, norm, vocab=102400, trained=2048)
 
-    return stack(c, each(list(zip(kinds, sparse, strict=True)), layer), d, norm, vocab=102400, trained=2048)
+
+def turning(h: Heads, norm: Norm, positions: Rope, window: int | None) -> Callable[[str], Attention]:
+    """The attention of a kind of layer: with a window and positions, or without both where others have a window."""
+
+    def attention(kind: str) -> Attention:
+        slides = kind == SLIDING
+        turned = positions if slides or window is None else None
+        return Attention(h.query, h.kv, h.width, qk_norm=norm, positions=turned, window=window if slides else None)
+
+    return attention
 
 
 def pattern(c: Config, n: int, slides: bool) -> Callable[[int], str]:
@@ -73,7 +64,7 @@ def pattern(c: Config, n: int, slides: bool) -> Callable[[int], str]:
     else:
         step = c.maybe(key, 4) or 1
         full = [(i + 1) % step == 0 for i in range(n)]
-    return lambda i: "sliding_attention" if slides and not full[i] else "full_attention"
+    return lambda i: SLIDING if slides and not full[i] else FULL
 
 
 KOLIBRI = {
@@ -90,10 +81,8 @@ def kolibri1(c: Config) -> Decoder:
     h = heads(c, d, 48, 4, 128)
     n = depth(c, 50)
     norm, positions = rms(c), rope(c, h.width)
-    kinds = windows(c, n, lambda i: "sliding_attention" if (i + 1) % 5 else "full_attention")
-    window = c.maybe("sliding_window", 513)
-    if "sliding_attention" in kinds and window is None:
-        c.fail("sliding_window", "an integer of at least 1 where layers have a window")
+    kinds = windows(c, n, lambda i: SLIDING if (i + 1) % 5 else FULL)
+    window = window_of(c, kinds, 513)
     e = c.size("num_experts", 384)
     a = chosen(c, "num_experts_per_tok", 6, e, "num_experts")
     router = Router("sigmoid-of-chosen", correction=True, normalize=c.flag("norm_topk_prob", False))
@@ -101,16 +90,6 @@ def kolibri1(c: Config) -> Decoder:
     width = c.size("moe_intermediate_size", 512)
     moe = Moe(e, a, width, router, activation=activation(c), shared=shared)
 
-    def layer(kind: str) -> Layer:
-        slides = kind == "sliding_attention"
-        attention = Attention(
-            h.query,
-            h.kv,
-            h.width,
-            qk_norm=norm,
-            positions=positions if slides or window is None else None,
-            window=window if slides else None,
-        )
-        return sandwich(attention, moe, norm, label(kind))
-
-    return stack(c, each(kinds, layer), d, norm, vocab=128000, trained=262144)
+    attention = turning(h, norm, positions, window)
+    layers = by_kind(kinds, lambda kind: sandwich(attention(kind), moe, norm, label(kind)))
+    return stack(c, layers, d, norm, vocab=128000, trained=262144)

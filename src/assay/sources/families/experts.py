@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
-from typing import Any, TypeVar
+from collections.abc import Callable, Sequence
+from typing import Any
 
-from assay.blocks import Layer, Moe, Router
+from assay.blocks import Body, Layer, Moe, Norm, Router
 from assay.errors import SourceError
 from assay.sources.config import Config
-from assay.sources.families.common import activation, under
-from assay.sources.families.dense import LLAMA
+from assay.sources.families.common import activation, by_kind, pre_norm, under
+from assay.sources.families.dense import LLAMA, SLIDING
 
 LAYER = "model.layers.{i}."
 # what configs say of modules that predict further tokens, which no forward pass of the model runs
 FURTHER = ("num_nextn_predict_layers", "num_mtp_layers", "num_mtp_modules")
-K = TypeVar("K", bound=Hashable)
 
 QK_NORM = under(LAYER, {"Gqn": "self_attn.q_norm.weight", "Gkn": "self_attn.k_norm.weight"})
 
@@ -129,7 +128,7 @@ def stepped(c: Config, layers: int, experts: int, dense: Sequence[int] = ()) -> 
 
 def window_of(c: Config, kinds: Sequence[str], default: int | None) -> int | None:
     """`sliding_window`, which must be an integer where a layer of `kinds` has one; null otherwise."""
-    if "sliding_attention" in kinds:
+    if SLIDING in kinds:
         return c.size("sliding_window", default)
     c.skip("sliding_window")
     return None
@@ -140,10 +139,28 @@ def is_index(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and value >= 0
 
 
-def each(keys: Sequence[K], make: Callable[[K], Layer]) -> tuple[Layer, ...]:
-    """A layer for each key in turn; layers of equal keys are one object."""
-    made = {key: make(key) for key in dict.fromkeys(keys)}
-    return tuple(made[key] for key in keys)
+def layered(
+    kinds: Sequence[str],
+    sparse: Sequence[bool],
+    attention: Callable[[str], Body],
+    mlp: Body,
+    moe: Body | None,
+    norm: Norm,
+    arrange: Callable[[Body, Body, Norm, str], Layer] = pre_norm,
+) -> tuple[Layer, ...]:
+    """A layer for each kind of attention and whether it has experts, its parts as `arrange` puts them."""
+
+    def layer(sort: tuple[str, bool]) -> Layer:
+        kind, routed = sort
+        words = label(kind, "experts" if routed else "dense")
+        return arrange(attention(kind), moe if routed and moe is not None else mlp, norm, words)
+
+    return by_kind(list(zip(kinds, sparse, strict=True)), layer)
+
+
+def alike(sparse: Sequence[bool], attention: Body, mlp: Body, moe: Body | None, norm: Norm) -> tuple[Layer, ...]:
+    """The same with one attention in all layers."""
+    return layered([""] * len(sparse), sparse, lambda _: attention, mlp, moe, norm)
 
 
 def label(*words: str | None) -> str:

@@ -5,14 +5,10 @@ from __future__ import annotations
 from assay.blocks import Attention, Decoder, Embedding, Head, Mlp, Norm
 from assay.sources.config import Config
 from assay.sources.families.common import activation, depth, family, heads, layernorm, pre_norm, rms, rope, stack, under
+from assay.sources.families.dense import biased
 from assay.sources.families.phi import GATED, NORMS, PROJECTIONS, TABLES
 
 NANOCHAT = TABLES | under("model.layers.{i}.", PROJECTIONS | {"Wu": "mlp.fc1.weight", "Wd": "mlp.fc2.weight"})
-
-
-def biased(c: Config, key: str, letters: str, default: bool = False) -> str:
-    """The letters of the projections that have a bias where the key says so."""
-    return letters if c.flag(key, default) else ""
 
 
 @family("nanochat", cls="NanoChatForCausalLM", names=NANOCHAT)

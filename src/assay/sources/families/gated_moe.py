@@ -6,6 +6,7 @@ from assay.blocks import Attention, Branch, Decoder, Layer, Mlp, Moe, Router, St
 from assay.sources.config import Config
 from assay.sources.families.common import (
     activation,
+    by_kind,
     depth,
     family,
     heads,
@@ -17,6 +18,7 @@ from assay.sources.families.common import (
     under,
     windows,
 )
+from assay.sources.families.dense import FULL, SLIDING, biased
 from assay.sources.families.experts import (
     CORRECTION,
     LAYER,
@@ -24,9 +26,9 @@ from assay.sources.families.experts import (
     QK_NORM,
     beside,
     chosen,
-    each,
     grouped,
     label,
+    layered,
     packed,
     sandwiched,
     sparse_layers,
@@ -57,9 +59,9 @@ def afmoe(c: Config) -> Decoder:
     h = heads(c, d, 16, head_dim=128)
     n = depth(c, 32)
     norm, positions = rms(c, 1e-5), rope(c, h.width)
-    bias = "qkvo" if c.flag("attention_bias", False) else ""
+    bias = biased(c, "attention_bias", "qkvo")
     every = c.size("global_attn_every_n_layers", 4)
-    kinds = windows(c, n, lambda i: "sliding_attention" if (i + 1) % every else "full_attention")
+    kinds = windows(c, n, lambda i: SLIDING if (i + 1) % every else FULL)
     window = window_of(c, kinds, 1024)
     for key, value in (("score_func", "sigmoid"), ("route_norm", True), ("n_group", 1), ("topk_group", 1)):
         c.inert(key, value)
@@ -78,9 +80,9 @@ def afmoe(c: Config) -> Decoder:
     )
     dense = c.size("num_dense_layers", 1, least=0)
 
-    def layer(key: tuple[str, bool]) -> Layer:
-        slides = key[0] == "sliding_attention"
-        attention = Attention(
+    def attention(kind: str) -> Attention:
+        slides = kind == SLIDING
+        return Attention(
             h.query,
             h.kv,
             h.width,
@@ -90,9 +92,8 @@ def afmoe(c: Config) -> Decoder:
             window=window if slides else None,
             gate="element",
         )
-        return sandwich(attention, moe if key[1] else mlp, norm, label(key[0], "experts" if key[1] else "dense"))
 
-    layers = each([(kind, i >= dense) for i, kind in enumerate(kinds)], layer)
+    layers = layered(kinds, [i >= dense for i in range(n)], attention, mlp, moe, norm, sandwich)
     scale = float(d) ** 0.5 if c.flag("mup_enabled", False) else None
     return stack(c, layers, d, norm, vocab=200192, trained=16384, embedding_scale=scale)
 
@@ -118,10 +119,10 @@ def laguna(c: Config) -> Decoder:
     if listed is None:
         c.divides("num_attention_heads", common, "num_key_value_heads", kv)
     counts = listed or [common] * n
-    kinds = windows(c, n, lambda _: "full_attention")
+    kinds = windows(c, n, lambda _: FULL)
     window = window_of(c, kinds, 512)
     sparse = sparse_layers(c, n, lambda i: i > 0)
-    bias = "qkvo" if c.flag("attention_bias", False) else ""
+    bias = biased(c, "attention_bias", "qkvo")
     gating = c.data.get("gating", True)
     if gating is not True and gating not in ("per-head", "per-element"):
         c.fail("gating", "true, per-head or per-element")
@@ -148,7 +149,7 @@ def laguna(c: Config) -> Decoder:
 
     def layer(key: tuple[str, bool, int]) -> Layer:
         kind, routed, heads_here = key
-        slides = kind == "sliding_attention"
+        slides = kind == SLIDING
         positions = rope(c, head_width, 10000.0 if slides else 5e5, 1.0 if slides else partial, kind=kind)
         attention = Attention(
             heads_here,
@@ -164,7 +165,7 @@ def laguna(c: Config) -> Decoder:
         words = label(kind, "experts" if routed else "dense", f"{heads_here} heads" if listed else "")
         return pre_norm(attention, moe if routed else mlp, norm, words)
 
-    layers = each(list(zip(kinds, sparse, counts, strict=True)), layer)
+    layers = by_kind(list(zip(kinds, sparse, counts, strict=True)), layer)
     return stack(c, layers, d, norm, vocab=100352, trained=131072)
 
 
@@ -190,8 +191,8 @@ def beam(c: Config) -> Decoder:
     h = heads(c, d, 48, 8, 128)
     n = depth(c, 52)
     norm = rms(c)
-    bias = "qkvo" if c.flag("attention_bias", False) else ""
-    kinds = windows(c, n, lambda i: "sliding_attention" if (i + 1) % 6 and i < n - 1 else "full_attention")
+    bias = biased(c, "attention_bias", "qkvo")
+    kinds = windows(c, n, lambda i: SLIDING if (i + 1) % 6 and i < n - 1 else FULL)
     window = window_of(c, kinds, 512)
     sparse = sparse_layers(c, n, lambda i: i >= 3)
     mlp = Mlp(c.size("intermediate_size", 20480), activation=activation(c))
@@ -203,7 +204,7 @@ def beam(c: Config) -> Decoder:
 
     def turns(kind: str) -> bool:
         """True where layers of this kind have positions: null in `rope_parameters` marks those without."""
-        return kind == "sliding_attention" if tables is None else tables.get(kind, tables) is not None
+        return kind == SLIDING if tables is None else tables.get(kind, tables) is not None
 
     def layer(key: tuple[str, bool]) -> Layer:
         kind = key[0]
@@ -215,7 +216,7 @@ def beam(c: Config) -> Decoder:
             qk_norm=norm,
             positions=rope(c, h.width, kind=kind) if turns(kind) else None,
             temper=None if turns(kind) else ("power", 2048.0, 0.1),
-            window=window if kind == "sliding_attention" else None,
+            window=window if kind == SLIDING else None,
             gate="element",
             gate_bias=True,
         )
@@ -225,6 +226,6 @@ def beam(c: Config) -> Decoder:
         )
         return Layer(tuple(steps), label(kind, "experts" if key[1] else "dense"))
 
-    layers = each(list(zip(kinds, sparse, strict=True)), layer)
+    layers = by_kind(list(zip(kinds, sparse, strict=True)), layer)
     cap = c.number("final_logit_softcapping", 30.0)
     return stack(c, layers, d, norm, vocab=151936, trained=8192, softcap=cap)

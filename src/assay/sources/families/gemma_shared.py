@@ -19,7 +19,7 @@ from assay.blocks.shared_keys import (
 )
 from assay.sources.config import Config
 from assay.sources.families.common import activation, by_kind, depth, family, rms, rope, under
-from assay.sources.families.dense import FULL, LLAMA, SLIDING
+from assay.sources.families.dense import FULL, LLAMA, SLIDING, biased
 from assay.sources.families.experts import chosen
 from assay.sources.families.per_layer import Own, overlaid, per_layer, reusing
 
@@ -151,7 +151,7 @@ def shared_attention(c: Config, norm: Norm, kind: str, shared: bool, **more: Any
         heads,
         groups,
         width,
-        bias="qkvo" if c.flag("attention_bias", False) else "",
+        bias=biased(c, "attention_bias", "qkvo"),
         qk_norm=norm,
         positions=positions_of(c, width, kind, more.pop("partial", 1.0)),
         window=window if kind == SLIDING else None,

@@ -17,7 +17,8 @@ from assay.sources.families.common import (
     stack,
     windows,
 )
-from assay.sources.families.experts import FURTHER, LAYER, SHARED, each, label, routed, window_of
+from assay.sources.families.dense import FULL, SLIDING, biased
+from assay.sources.families.experts import FURTHER, LAYER, SHARED, alike, layered, routed, window_of
 
 
 def first_dense(c: Config, n: int, attention: Attention, moe: Moe, width: int, first: int) -> tuple[Layer, ...]:
@@ -25,11 +26,7 @@ def first_dense(c: Config, n: int, attention: Attention, moe: Moe, width: int, f
     norm = rms(c)
     until = c.size("first_k_dense_replace", first, least=0)
     mlp = Mlp(c.size("intermediate_size", width), activation=activation(c))
-
-    def layer(dense: bool) -> Layer:
-        return pre_norm(attention, mlp if dense else moe, norm, "dense" if dense else "experts")
-
-    return each([i < until for i in range(n)], layer)
+    return alike([i >= until for i in range(n)], attention, mlp, moe, norm)
 
 
 @family("glm4_moe", cls="Glm4MoeForCausalLM", names={**SHARED, **further_names(LAYER)}, harmless=FURTHER)
@@ -44,7 +41,7 @@ def glm4_moe(c: Config) -> Decoder:
         h.query,
         h.kv,
         h.width,
-        bias="qkv" if c.flag("attention_bias", False) else "",
+        bias=biased(c, "attention_bias", "qkv"),
         qk_norm=norm if c.flag("use_qk_norm", False) else None,
         positions=rope(c, h.width, partial=0.5),
     )
@@ -70,7 +67,7 @@ def sarvam_moe(c: Config) -> Decoder:
         h.query,
         h.kv,
         h.width,
-        bias="qkv" if c.flag("attention_bias", False) else "",
+        bias=biased(c, "attention_bias", "qkv"),
         qk_norm=norm if c.flag("use_qk_norm", True) else None,
         positions=rope(c, h.width, 8e6),
     )
@@ -88,7 +85,7 @@ def solar_open(c: Config) -> Decoder:
     d = c.size("hidden_size", 4096)
     h = heads(c, d, 64, 8, 128)
     norm = rms(c, 1e-5)
-    bias = "qkv" if c.flag("attention_bias", False) else ""
+    bias = biased(c, "attention_bias", "qkv")
     attention = Attention(h.query, h.kv, h.width, bias=bias, positions=rope(c, h.width, 1e6))
     layer = pre_norm(attention, routed(c, "n_routed_experts", 128, 8, 1280, ("n_shared_experts", 1)), norm)
     return stack(c, (layer,) * depth(c, 48), d, norm, vocab=196608, trained=131072)
@@ -102,19 +99,19 @@ def dots1(c: Config) -> Decoder:
     h = heads(c, d, 32, 32)
     n = depth(c, 62)
     norm, positions = rms(c), rope(c, h.width)
-    bias = "qkvo" if c.flag("attention_bias", False) else ""
+    bias = biased(c, "attention_bias", "qkvo")
     c.inert("moe_layer_freq", 1)
     moe = routed(c, "n_routed_experts", None, None, 1408, ("n_shared_experts", None), norm=False)
     slides = c.maybe("sliding_window", 4096) is not None
     first = c.size("max_window_layers", 62, least=0)
-    kinds = windows(c, n, lambda i: "sliding_attention" if slides and i >= first else "full_attention")
+    kinds = windows(c, n, lambda i: SLIDING if slides and i >= first else FULL)
     window = window_of(c, kinds, 4096)
     until = c.size("first_k_dense_replace", 0, least=0)
     mlp = Mlp(c.size("intermediate_size", 10944), activation=activation(c))
 
-    def layer(key: tuple[str, bool]) -> Layer:
-        held = window if key[0] == "sliding_attention" else None
-        attention = Attention(h.query, h.kv, h.width, bias=bias, qk_norm=norm, positions=positions, window=held)
-        return pre_norm(attention, moe if key[1] else mlp, norm, label(key[0], "experts" if key[1] else "dense"))
+    def attention(kind: str) -> Attention:
+        held = window if kind == SLIDING else None
+        return Attention(h.query, h.kv, h.width, bias=bias, qk_norm=norm, positions=positions, window=held)
 
-    return stack(c, each([(kinds[i], i >= until) for i in range(n)], layer), d, norm, vocab=152064, trained=2048)
+    layers = layered(kinds, [i >= until for i in range(n)], attention, mlp, moe, norm)
+    return stack(c, layers, d, norm, vocab=152064, trained=2048)

@@ -11,6 +11,7 @@ from assay.blocks.towers import Drawn, Multimodal, Patches, Tower, owned
 from assay.sources.config import Config
 from assay.sources.families import FAMILIES
 from assay.sources.families.common import activation, depth, family, pre_norm, under
+from assay.sources.families.dense import biased
 from assay.sources.families.multimodal import CLASSES, any_size, beside, read_inner, text_of
 from assay.sources.families.qwen_vl import PACKED
 from assay.sources.families.vision import square
@@ -89,7 +90,7 @@ def glm_visual(c: Config) -> tuple[Tower, Sight]:
         positions=rows,
         before=norm,
     )
-    bias = "qkv" if c.flag("attention_bias", False) else ""
+    bias = biased(c, "attention_bias", "qkv")
     each = c.divides("hidden_size", width, "num_heads", heads)
     attention = Attention(heads, heads, each, bias=bias, positions=Rope(), sees="all")
     layers = (pre_norm(attention, Mlp(out, activation=activation(c)), norm),) * depth(c, key="depth")

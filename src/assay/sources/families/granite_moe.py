@@ -4,9 +4,21 @@ from __future__ import annotations
 
 from assay.blocks import Attention, Decoder, Layer, Moe, Norm, Rope, Router
 from assay.sources.config import Config
-from assay.sources.families.common import activation, depth, family, heads, pre_norm, rms, rope, stack, under, windows
-from assay.sources.families.dense import LLAMA
-from assay.sources.families.experts import LAYER, each, label, packed, window_of
+from assay.sources.families.common import (
+    activation,
+    by_kind,
+    depth,
+    family,
+    heads,
+    pre_norm,
+    rms,
+    rope,
+    stack,
+    under,
+    windows,
+)
+from assay.sources.families.dense import FULL, LLAMA, SLIDING, biased
+from assay.sources.families.experts import LAYER, label, packed, window_of
 from assay.sources.families.mixtral import experts_of
 
 GRANITE = {
@@ -70,7 +82,7 @@ def granite(c: Config, shared: bool) -> Decoder:
         h.query,
         h.kv,
         h.width,
-        bias="qkvo" if c.flag("attention_bias", False) else "",
+        bias=biased(c, "attention_bias", "qkvo"),
         positions=rope(c, h.width),
         scale=c.positive("attention_multiplier", 1.0),
     )
@@ -86,10 +98,10 @@ def granitemoe_swa(c: Config) -> Decoder:
     h = heads(c, d, 32)
     n = depth(c, 32)
     norm, moe = rms(c), granite_experts(c, True)
-    bias = "qkvo" if c.flag("attention_bias", False) else ""
+    bias = biased(c, "attention_bias", "qkvo")
     scale = c.positive("attention_multiplier", 1.0)
     residual = c.positive("residual_multiplier", 1.0)
-    kinds = windows(c, n, lambda i: "sliding_attention" if i % 4 else "full_attention")
+    kinds = windows(c, n, lambda i: SLIDING if i % 4 else FULL)
     window = window_of(c, kinds, 128)
     positions = rope(c, h.width)
     listed = c.sequence("layer_rope_theta", _is_base, "a number, 0 for no positions", n)
@@ -97,11 +109,11 @@ def granitemoe_swa(c: Config) -> Decoder:
 
     def layer(key: tuple[str, float]) -> Layer:
         turned = Rope(positions.width, key[1], positions.scaling) if key[1] else None
-        held = window if key[0] == "sliding_attention" else None
+        held = window if key[0] == SLIDING else None
         attention = Attention(h.query, h.kv, h.width, bias=bias, positions=turned, window=held, scale=scale, sinks=True)
         return pre_norm(attention, moe, norm, label(key[0], "" if key[1] else "no positions"), residual)
 
-    return granite_stack(c, each(list(zip(kinds, bases, strict=True)), layer), d, norm)
+    return granite_stack(c, by_kind(list(zip(kinds, bases, strict=True)), layer), d, norm)
 
 
 def _is_base(value: object) -> bool:

@@ -11,7 +11,7 @@ from assay.blocks import Attention, Decoder, Embedding, Head, Mlp, Norm, Rope
 from assay.records import replace
 from assay.sources.config import Config
 from assay.sources.families.common import activation, depth, family, heads, pre_norm, rms, rope, stack, under
-from assay.sources.families.gains import biased
+from assay.sources.families.dense import biased
 from assay.sources.families.gpt import interleaved
 from assay.sources.families.phi import GATED, NORMS, PROJECTIONS, TABLES
 
@@ -150,7 +150,9 @@ CHATGLM_PER_HEAD = CHATGLM | under(
 def glm_attention(c: Config, bias: bool) -> Attention:
     """Queries of `num_attention_heads`, keys and values of `multi_query_group_num` heads, half of each rotated."""
     h = c.size("num_attention_heads")
-    groups = int(c.size("multi_query_group_num", 1)) if c.flag("multi_query_attention", False) else h
+    groups = int(c.size("multi_query_group_num", 1))
+    if not c.flag("multi_query_attention", False):
+        groups = h
     if h % groups:
         c.fail("multi_query_group_num", f"a divisor of num_attention_heads, {h}")
     k = c.size("kv_channels", 128)

@@ -8,6 +8,7 @@ from assay.blocks.hyper import HyperDecoder, HyperLayer, StreamEmbedding, Stream
 from assay.records import replace
 from assay.sources.config import Config
 from assay.sources.families.common import Names, activation, by_kind, depth, family, rms, rope, stack, under
+from assay.sources.families.dense import biased
 from assay.sources.families.latent import HARMLESS, dense, latent, routed, sparse_layers
 from assay.sources.families.sparse_latent import SPARSE, shared_indices, sparse
 
@@ -212,6 +213,6 @@ def v4_experts(c: Config, hashed: bool) -> Moe:
         activation="swiglu_limit",
         constants=(("limit", c.positive("swiglu_limit", 10.0)),),
         shared=width,
-        shared_bias="gud" if c.flag("mlp_bias", False) else "",
+        shared_bias=biased(c, "mlp_bias", "gud"),
         vocab=vocab if hashed else None,
     )

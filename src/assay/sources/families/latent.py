@@ -9,6 +9,7 @@ from assay.blocks import Body, Branch, Decoder, Latent, Layer, Mlp, Moe, Norm, R
 from assay.blocks.further import further_names
 from assay.sources.config import Config
 from assay.sources.families.common import activation, by_kind, depth, family, predicting, rms, rope, stack, under
+from assay.sources.families.dense import biased
 from assay.sources.families.llama import LLAMA
 
 # both down projections of keys and values are one matrix, both up projections another, head by head
@@ -63,7 +64,7 @@ def latent(c: Config) -> Latent:
         c.maybe("q_lora_rank"),
         rms(c),
         rope(c, rotary),
-        bias="ao" if c.flag("attention_bias", False) else "",
+        bias=biased(c, "attention_bias", "ao"),
     )
 
 
@@ -94,11 +95,11 @@ def routed(c: Config, scores: Literal["sigmoid", "softmax"] = "sigmoid", shared_
     return Moe(experts, chosen, width, router, activation=activation(c), shared=shared, shared_bias=shared_bias)
 
 
-def dense(c: Config, biased: bool = False) -> Mlp:
+def dense(c: Config, shifts: bool = False) -> Mlp:
     """The feed-forward layer of the layers without experts; with biases where the class has them, if asked for."""
-    if not biased:
+    if not shifts:
         c.inert("mlp_bias", False)  # held by some config classes, used by none of their models
-    bias = "gud" if biased and c.flag("mlp_bias", False) else ""
+    bias = biased(c, "mlp_bias", "gud") if shifts else ""
     return Mlp(c.size("intermediate_size"), activation=activation(c), bias=bias)
 
 
@@ -135,12 +136,12 @@ def decoder(
     *,
     after: Norm | None = None,
     branches: float | None = None,
-    biased: bool = False,
+    shifts: bool = False,
     **more: Any,
 ) -> Decoder:
     """Latent attention in every layer, experts in the sparse ones.
 
-    `after` is a norm of the experts' output, `branches` a multiplier of each branch; `biased`: dense layers may have
+    `after` is a norm of the experts' output, `branches` a multiplier of each branch; `shifts`: dense layers may have
     biases.
     """
     width = c.size("hidden_size")
@@ -148,7 +149,7 @@ def decoder(
 
     def layer(kind: str) -> Layer:
         sparse = experts is not None and kind == "sparse"
-        feed = Branch(experts, norm, after) if experts is not None and sparse else Branch(dense(c, biased), norm)
+        feed = Branch(experts, norm, after) if experts is not None and sparse else Branch(dense(c, shifts), norm)
         return Layer((Step((Branch(mixer, norm),), scale=branches), Step((feed,), scale=branches)), kind)
 
     made = stack(c, by_kind(kinds, layer), width, norm, **more)
@@ -174,8 +175,8 @@ def deepseek_v2(c: Config) -> Decoder:
     c.absent(qk_nope_head_dim=128, qk_rope_head_dim=64, v_head_dim=128, intermediate_size=11008)
     c.absent(n_routed_experts=64, moe_intermediate_size=1407, n_shared_experts=2)
     kinds = sparse_layers(c, depth(c), 0)
-    bias = "gud" if c.flag("mlp_bias", False) else ""  # of the shared experts and the dense layers
-    return decoder(c, kinds, routed(c, "softmax", bias) if "sparse" in kinds else None, biased=True)
+    bias = biased(c, "mlp_bias", "gud")  # of the shared experts and the dense layers
+    return decoder(c, kinds, routed(c, "softmax", bias) if "sparse" in kinds else None, shifts=True)
 
 
 @family("glm4_moe_lite", cls="Glm4MoeLiteForCausalLM", names=LATENT, harmless=HARMLESS)
@@ -239,7 +240,7 @@ def minicpm3(c: Config) -> Decoder:
         ["dense"] * layers,
         None,
         branches=share / layers**0.5,
-        biased=True,
+        shifts=True,
         embedding_scale=c.positive("scale_emb", 12.0),
         scale=base / width,
     )

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from assay.blocks import Attention, Body, Branch, Decoder, Layer, Mlp, Moe, Norm, Router, ShortConv, Step
 from assay.sources.config import Config
 from assay.sources.families.common import by_kind, depth, family, heads, pre_norm, rms, rope, stack, under
+from assay.sources.families.dense import biased
 from assay.sources.families.experts import LAYER, chosen, label, packed, window_of
 from assay.sources.families.ssm_hybrid import ATTENTION, layer_kinds
 
@@ -132,7 +133,7 @@ def lfm3(c: Config) -> Decoder:
 
     kinds = layer_kinds(c, layers, derived, (ATTENTION, SLIDING, CONV))
     window, h = window_of(c, kinds, 256), heads(c, width, 16, 4, 128)
-    bias, gated = "qkvo" if c.flag("attention_bias", False) else "", c.flag("use_attention_gate", True)
+    bias, gated = biased(c, "attention_bias", "qkvo"), c.flag("use_attention_gate", True)
 
     def attention(kind: str) -> Attention:
         full = kind == ATTENTION

@@ -4,9 +4,21 @@ from __future__ import annotations
 
 from assay.blocks import Attention, Decoder, Layer, Mlp, Moe, Norm, Router
 from assay.sources.config import Config
-from assay.sources.families.common import activation, depth, family, heads, pre_norm, rms, rope, stack, under, windows
-from assay.sources.families.dense import LLAMA
-from assay.sources.families.experts import LAYER, chosen, each, is_index, label
+from assay.sources.families.common import (
+    activation,
+    by_kind,
+    depth,
+    family,
+    heads,
+    pre_norm,
+    rms,
+    rope,
+    stack,
+    under,
+    windows,
+)
+from assay.sources.families.dense import FULL, LLAMA, biased
+from assay.sources.families.experts import LAYER, chosen, is_index, label
 
 LLAMA4 = {
     **LLAMA,
@@ -41,14 +53,14 @@ def llama4_text(c: Config) -> Decoder:
     h = heads(c, d, 40, 8, 128)
     n = depth(c, 48)
     norm = rms(c, 1e-5)
-    bias = "qkvo" if c.flag("attention_bias", False) else ""
+    bias = biased(c, "attention_bias", "qkvo")
     turned = turning(c, n)
     chunk = c.maybe("attention_chunk_size", 8192)
     kinds = windows(
         c,
         n,
-        lambda i: "chunked_attention" if turned[i] and chunk is not None else "full_attention",
-        ("full_attention", "chunked_attention"),
+        lambda i: "chunked_attention" if turned[i] and chunk is not None else FULL,
+        (FULL, "chunked_attention"),
     )
     if "chunked_attention" in kinds and chunk is None:
         c.fail("attention_chunk_size", "an integer of at least 1 where layers are chunked")
@@ -82,7 +94,7 @@ def llama4_text(c: Config) -> Decoder:
         words = label(kind, "" if turns else "no positions", "experts" if sparse else "dense")
         return pre_norm(attention, moe if sparse else mlp, norm, words)
 
-    layers = each(list(zip(kinds, turned, mixed(c, n), strict=True)), layer)
+    layers = by_kind(list(zip(kinds, turned, mixed(c, n), strict=True)), layer)
     return stack(c, layers, d, norm, vocab=202048, trained=131072)
 
 

@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
-from assay.blocks import Attention, Decoder, Layer, Mlp, Rope
+from assay.blocks import Attention, Decoder, Mlp, Rope
 from assay.records import replace
 from assay.sources.config import Config
-from assay.sources.families.common import activation, depth, family, heads, pre_norm, rms, rope, stack, under, windows
+from assay.sources.families.common import (
+    activation,
+    depth,
+    family,
+    heads,
+    rms,
+    rope,
+    stack,
+    under,
+    windows,
+)
+from assay.sources.families.dense import FULL, SLIDING, biased
 from assay.sources.families.experts import (
     CORRECTION,
     FURTHER,
     LAYER,
     MIXTRAL,
-    each,
-    label,
+    layered,
     packed,
     routed,
     sparse_layers,
@@ -32,10 +42,10 @@ def mimo_v2_flash(c: Config) -> Decoder:
     norm = rms(c, 1e-5)
     value = c.size("v_head_dim", 128)
     scale = c.number("attention_value_scale", 0.707)
-    bias = "qkv" if c.flag("attention_bias", False) else ""
+    bias = biased(c, "attention_bias", "qkv")
     bits = c.sequence("hybrid_layer_pattern", lambda v: v in (0, 1), "0 for full, 1 for a window", n)
     full = [i == 0 or (i + 1) % 6 == 0 for i in range(n)] if bits is None else [not bit for bit in bits]
-    kinds = windows(c, n, lambda i: "full_attention" if full[i] else "sliding_attention")
+    kinds = windows(c, n, lambda i: FULL if full[i] else SLIDING)
     window = window_of(c, kinds, 129)
     if c.has("sliding_window_size") and window is not None:
         window = c.size("sliding_window_size") + 1
@@ -53,27 +63,24 @@ def mimo_v2_flash(c: Config) -> Decoder:
     c.inert("n_shared_experts", 0)
     base = c.positive("swa_rope_theta", 10000.0)
 
-    def layer(key: tuple[str, bool]) -> Layer:
-        slides = key[0] == "sliding_attention"
-        attention = Attention(
+    def attention(kind: str) -> Attention:
+        slides = kind == SLIDING
+        return Attention(
             h.query,
             narrow if slides else h.kv,
             h.width,
             value,
             bias=bias,
-            positions=windowed_rope(c, h.width, base, partial)
-            if slides
-            else rope(c, h.width, 5e6, partial, kind=key[0]),
+            positions=windowed_rope(c, h.width, base, partial) if slides else rope(c, h.width, 5e6, partial, kind),
             window=window if slides else None,
             sinks=slides,
             value_scale=scale,
         )
-        return pre_norm(attention, moe if key[1] else mlp, norm, label(key[0], "experts" if key[1] else "dense"))
 
-    return stack(c, each(list(zip(kinds, sparse, strict=True)), layer), d, norm, vocab=152576, trained=131072)
+    return stack(c, layered(kinds, sparse, attention, mlp, moe, norm), d, norm, vocab=152576, trained=131072)
 
 
 def windowed_rope(c: Config, width: int, base: float, partial: float) -> Rope:
     """Positions of windowed layers: older files give their base apart from that of full layers."""
-    turned = rope(c, width, base, partial, kind="sliding_attention")
+    turned = rope(c, width, base, partial, kind=SLIDING)
     return replace(turned, theta=base) if c.has("swa_rope_theta") else turned

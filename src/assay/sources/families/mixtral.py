@@ -20,7 +20,7 @@ from assay.sources.families.common import (
     under,
     windows,
 )
-from assay.sources.families.dense import LLAMA
+from assay.sources.families.dense import FULL, LLAMA, SLIDING, biased
 from assay.sources.families.experts import LAYER, MIXTRAL, QK_NORM, beside, chosen, label, packed, window_of
 
 
@@ -66,7 +66,7 @@ def phimoe(c: Config) -> Decoder:
         h.query,
         h.kv,
         h.width,
-        bias="qkvo" if c.flag("attention_bias", False) else "",
+        bias=biased(c, "attention_bias", "qkvo"),
         positions=rope(c, h.width, 1e6),
         window=c.maybe("sliding_window"),
     )
@@ -125,7 +125,7 @@ def olmo_parts(
         h.query,
         h.kv,
         h.width,
-        bias="qkvo" if c.flag("attention_bias", False) else "",
+        bias=biased(c, "attention_bias", "qkvo"),
         qk_norm=norm,
         qk_norm_over="full",
         positions=rope(c, h.width, theta),
@@ -193,18 +193,18 @@ def gpt_oss(c: Config) -> Decoder:
     c.rename(experts_per_token="num_experts_per_tok")
     experts, k = experts_of(c, 128, 4)
     c.inert("hidden_act", "silu")
-    bias = "qkvo" if c.flag("attention_bias", True) else ""
+    bias = biased(c, "attention_bias", "qkvo", True)
     constants = (("alpha", c.positive("swiglu_alpha", 1.702)), ("limit", c.positive("swiglu_limit", 7.0)))
     router = Router("softmax-of-chosen", bias=True)
     width = c.size("intermediate_size", 2880)
     moe = Moe(experts, k, width, router, activation="swiglu_clamp", bias="gud", constants=constants)
     norm, positions = rms(c, 1e-5), rope(c, h.width, 150000.0)
     n = depth(c, 36)
-    kinds = windows(c, n, lambda i: "full_attention" if i % 2 else "sliding_attention")
+    kinds = windows(c, n, lambda i: FULL if i % 2 else SLIDING)
     window = window_of(c, kinds, 128)
 
     def layer(kind: str) -> Layer:
-        held = window if kind == "sliding_attention" else None
+        held = window if kind == SLIDING else None
         attention = Attention(h.query, h.kv, h.width, bias=bias, positions=positions, window=held, sinks=True)
         return pre_norm(attention, moe, norm, label(kind))
 
@@ -233,7 +233,7 @@ def aria_text(c: Config) -> Decoder:
         h.query,
         h.kv,
         h.width,
-        bias="qkvo" if c.flag("attention_bias", False) else "",
+        bias=biased(c, "attention_bias", "qkvo"),
         positions=rope(c, h.width),
     )
     moe = Moe(
@@ -243,7 +243,7 @@ def aria_text(c: Config) -> Decoder:
         Router("softmax-of-chosen"),
         shared=width * c.size("moe_num_shared_experts", 2, least=0) or None,
         shared_activation=activation(c),
-        shared_bias="gud" if c.flag("mlp_bias", False) else "",
+        shared_bias=biased(c, "mlp_bias", "gud"),
     )
     norm = rms(c)
     layer = pre_norm(attention, moe, norm)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from assay.blocks import Attention, Branch, Decoder, Embedding, Head, Layer, Mlp, Norm, Rope, Step
 from assay.sources.config import Config
 from assay.sources.families.common import activation, depth, family, layernorm, parallel, pre_norm, rope, stack, under
+from assay.sources.families.dense import biased
 from assay.sources.families.gpt import SUMMARY, TODAY, inner_width, interleaved, names
 
 NEOX_LAYER = {
@@ -35,7 +36,7 @@ def gpt_neox(c: Config) -> Decoder:
     d = c.size("hidden_size", 6144)
     h = c.size("num_attention_heads", 64)
     k = c.divides("hidden_size", d, "num_attention_heads", h)
-    bias = "qkvo" if c.flag("attention_bias", True) else ""
+    bias = biased(c, "attention_bias", "qkvo", True)
     attention = Attention(h, h, k, bias=bias, positions=rope(c, k, partial=0.25))
     mlp = Mlp(c.size("intermediate_size", 24576), gated=False, activation=activation(c, default="gelu"), bias="ud")
     norm = layernorm(c, "layer_norm_eps")

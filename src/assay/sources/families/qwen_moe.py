@@ -2,17 +2,31 @@
 
 from __future__ import annotations
 
-from assay.blocks import Attention, Decoder, Layer, Mlp, Moe, Router
+from collections.abc import Sequence
+from typing import Any
+
+from assay.blocks import Attention, Decoder, Mlp, Moe, Router
 from assay.sources.config import Config
-from assay.sources.families.common import activation, depth, family, heads, pre_norm, rms, rope, stack, under, windows
+from assay.sources.families.common import (
+    activation,
+    depth,
+    family,
+    heads,
+    rms,
+    rope,
+    stack,
+    under,
+    windows,
+)
+from assay.sources.families.dense import FULL, SLIDING, biased
 from assay.sources.families.experts import (
     LAYER,
     MIXTRAL,
     QK_NORM,
+    alike,
     beside,
     chosen,
-    each,
-    label,
+    layered,
     sparse_layers,
     stepped,
     window_of,
@@ -22,12 +36,20 @@ from assay.sources.families.experts import (
 CARRIED = ("max_window_layers", "num_nextn_predict_layers", "router_jitter_noise", "use_qk_norm")
 
 
-def qwen_experts(c: Config, experts: int, k: int, width: int, norm: bool, scores: Router, **shared: object) -> Moe:
+def qwen_experts(c: Config, experts: int, k: int, width: int, norm: bool, scores: Router, **shared: Any) -> Moe:
     """Routed experts under Qwen's names; the numbers are the config class's defaults."""
     e = c.size("num_experts", experts)
     a = chosen(c, "num_experts_per_tok", k, e, "num_experts")
     router = Router(scores.scores, normalize=c.flag("norm_topk_prob", norm))
-    return Moe(e, a, c.size("moe_intermediate_size", width), router, activation=activation(c), **shared)  # type: ignore[arg-type]
+    return Moe(e, a, c.size("moe_intermediate_size", width), router, activation=activation(c), **shared)
+
+
+def experts_in(c: Config, sparse: Sequence[bool], *defaults: Any, **shared: Any) -> Moe | None:
+    """The same where a layer is sparse; otherwise the keys say nothing."""
+    if any(sparse):
+        return qwen_experts(c, *defaults, **shared)
+    c.skip("num_experts_per_tok", "moe_intermediate_size", "norm_topk_prob")
+    return None
 
 
 QWEN2 = {**MIXTRAL, **beside("mlp.shared_expert."), **under(LAYER, {"Ws": "mlp.shared_expert_gate.weight[1 d]"})}
@@ -41,30 +63,22 @@ def qwen2_moe(c: Config) -> Decoder:
     n = depth(c, 24)
     slides = c.flag("use_sliding_window", False)
     first = c.size("max_window_layers", 28, least=0)
-    kinds = windows(c, n, lambda i: "sliding_attention" if slides and i % 2 == 0 and i < first else "full_attention")
-    if "sliding_attention" in kinds and not slides:
+    kinds = windows(c, n, lambda i: SLIDING if slides and i % 2 == 0 and i < first else FULL)
+    if SLIDING in kinds and not slides:
         c.fail("use_sliding_window", "true where layer_types has sliding_attention")
     window = window_of(c, kinds, 4096)
-    bias = "qkv" if c.flag("qkv_bias", True) else ""
+    bias = biased(c, "qkv_bias", "qkv", True)
     norm, positions = rms(c), rope(c, h.width)
     mlp = Mlp(c.size("intermediate_size", 5632), activation=activation(c))
     sparse = stepped(c, n, c.size("num_experts", 60, least=0))
     shared = c.size("shared_expert_intermediate_size", 5632, least=0)
-    moe = qwen_experts(c, 60, 4, 1408, False, Router(), shared=shared, shared_gate=True) if any(sparse) else None
-    if moe is None:
-        c.skip("num_experts_per_tok", "moe_intermediate_size", "norm_topk_prob")
+    moe = experts_in(c, sparse, 60, 4, 1408, False, Router(), shared=shared, shared_gate=True)
 
-    def layer(key: tuple[str, bool]) -> Layer:
-        held = window if key[0] == "sliding_attention" else None
-        attention = Attention(h.query, h.kv, h.width, bias=bias, positions=positions, window=held)
-        return pre_norm(attention, moe if key[1] and moe else mlp, norm, label(*key_words(key)))
+    def attention(kind: str) -> Attention:
+        held = window if kind == SLIDING else None
+        return Attention(h.query, h.kv, h.width, bias=bias, positions=positions, window=held)
 
-    return stack(c, each(list(zip(kinds, sparse, strict=True)), layer), d, norm, vocab=151936, trained=32768)
-
-
-def key_words(key: tuple[str, bool]) -> tuple[str, str]:
-    """A layer's attention and whether it has experts, in words."""
-    return key[0], "experts" if key[1] else "dense"
+    return stack(c, layered(kinds, sparse, attention, mlp, moe, norm), d, norm, vocab=151936, trained=32768)
 
 
 QWEN3 = {**MIXTRAL, **QK_NORM}
@@ -85,21 +99,16 @@ def qwen3_moe(c: Config) -> Decoder:
         h.query,
         h.kv,
         h.width,
-        bias="qkvo" if c.flag("attention_bias", False) else "",
+        bias=biased(c, "attention_bias", "qkvo"),
         qk_norm=norm,
         positions=rope(c, h.width),
         window=window if slides else None,
     )
     mlp = Mlp(c.size("intermediate_size", 6144), activation=activation(c))
     sparse = stepped(c, n, c.size("num_experts", 128, least=0))
-    moe = qwen_experts(c, 128, 8, 768, False, Router()) if any(sparse) else None
-    if moe is None:
-        c.skip("num_experts_per_tok", "moe_intermediate_size", "norm_topk_prob")
+    moe = experts_in(c, sparse, 128, 8, 768, False, Router())
 
-    def layer(routed: bool) -> Layer:
-        return pre_norm(attention, moe if routed and moe else mlp, norm, "experts" if routed else "dense")
-
-    return stack(c, each(sparse, layer), d, norm, vocab=151936, trained=32768)
+    return stack(c, alike(sparse, attention, mlp, moe, norm), d, norm, vocab=151936, trained=32768)
 
 
 FLINT = {**QWEN3, **beside("mlp.shared_expert."), **under(LAYER, {"Sinks": "self_attn.sinks"})}
@@ -112,20 +121,18 @@ def flint(c: Config) -> Decoder:
     h = heads(c, d, 32, 4, 128)
     n = depth(c, 49)
     norm, positions = rms(c), rope(c, h.width)
-    bias = "qkvo" if c.flag("attention_bias", False) else ""
+    bias = biased(c, "attention_bias", "qkvo")
     full = {0, 1, n - 1}
-    kinds = windows(c, n, lambda i: "full_attention" if i in full or i % 4 == 1 else "sliding_attention")
+    kinds = windows(c, n, lambda i: FULL if i in full or i % 4 == 1 else SLIDING)
     window = window_of(c, kinds, 513)
     mlp = Mlp(c.size("intermediate_size", 6144), activation=activation(c))
     sparse = stepped(c, n, c.size("num_experts", 256, least=0), (0, 1))
     shared = c.size("shared_expert_intermediate_size", 1024)
-    moe = qwen_experts(c, 256, 6, 512, True, Router("sigmoid"), shared=shared) if any(sparse) else None
-    if moe is None:
-        c.skip("num_experts_per_tok", "moe_intermediate_size", "norm_topk_prob")
+    moe = experts_in(c, sparse, 256, 6, 512, True, Router("sigmoid"), shared=shared)
 
-    def layer(key: tuple[str, bool]) -> Layer:
-        slides = key[0] == "sliding_attention"
-        attention = Attention(
+    def attention(kind: str) -> Attention:
+        slides = kind == SLIDING
+        return Attention(
             h.query,
             h.kv,
             h.width,
@@ -135,9 +142,8 @@ def flint(c: Config) -> Decoder:
             window=window if slides else None,
             sinks=True,
         )
-        return pre_norm(attention, moe if key[1] and moe else mlp, norm, label(*key_words(key)))
 
-    return stack(c, each(list(zip(kinds, sparse, strict=True)), layer), d, norm, vocab=150144, trained=262144)
+    return stack(c, layered(kinds, sparse, attention, mlp, moe, norm), d, norm, vocab=150144, trained=262144)
 
 
 @family(
@@ -153,19 +159,17 @@ def mellum(c: Config) -> Decoder:
     h = heads(c, d, 32, 4, 128)
     n = depth(c, 28)
     norm = rms(c)
-    bias = "qkvo" if c.flag("attention_bias", False) else ""
-    kinds = windows(c, n, lambda _: "full_attention")
+    bias = biased(c, "attention_bias", "qkvo")
+    kinds = windows(c, n, lambda _: FULL)
     window = window_of(c, kinds, 1024)
     mlp = Mlp(c.size("intermediate_size", 7168), activation=activation(c))
     sparse = sparse_layers(c, n, lambda _: True)
     moe = qwen_experts(c, 64, 8, 896, True, Router())
 
-    def layer(key: tuple[str, bool]) -> Layer:
-        slides = key[0] == "sliding_attention"
-        positions = rope(c, h.width, 10000.0 if slides else 500000.0, kind=key[0])
-        attention = Attention(
-            h.query, h.kv, h.width, bias=bias, qk_norm=norm, positions=positions, window=window if slides else None
-        )
-        return pre_norm(attention, moe if key[1] else mlp, norm, label(*key_words(key)))
+    def attention(kind: str) -> Attention:
+        slides = kind == SLIDING
+        positions = rope(c, h.width, 10000.0 if slides else 500000.0, kind=kind)
+        held = window if slides else None
+        return Attention(h.query, h.kv, h.width, bias=bias, qk_norm=norm, positions=positions, window=held)
 
-    return stack(c, each(list(zip(kinds, sparse, strict=True)), layer), d, norm, vocab=98304, trained=131072)
+    return stack(c, layered(kinds, sparse, attention, mlp, moe, norm), d, norm, vocab=98304, trained=131072)

@@ -34,7 +34,7 @@ from assay.sources.families.common import (
     stack,
     under,
 )
-from assay.sources.families.dense import LLAMA
+from assay.sources.families.dense import LLAMA, biased
 from assay.sources.families.experts import LAYER, packed
 from assay.sources.families.granite_moe import GRANITE, granite_experts, granite_stack
 from assay.sources.families.mamba import HARMLESS, MAMBA, MAMBA2, mamba2_mixer, rank, share
@@ -166,11 +166,11 @@ def bamba(c: Config) -> Decoder:
         h.query,
         h.kv,
         h.width,
-        bias="qkvo" if c.flag("attention_bias", False) else "",
+        bias=biased(c, "attention_bias", "qkvo"),
         positions=rope(c, h.width, partial=0.5),
     )
     scan = bamba_mixer(c, c.size("mamba_expand", 2) * width, norm)
-    mlp = Mlp(c.size("intermediate_size"), activation=activation(c), bias="gud" if c.flag("mlp_bias", False) else "")
+    mlp = Mlp(c.size("intermediate_size"), activation=activation(c), bias=biased(c, "mlp_bias", "gud"))
     places = c.sequence("attn_layer_indices", lambda v: type(v) is int and 0 <= v < layers, "indices of layers") or []
     kinds = [ATTENTION if i in places else SCAN for i in range(layers)]
     made = by_kind(kinds, lambda kind: pre_norm(attention if kind == ATTENTION else scan, mlp, norm, kind))
@@ -204,7 +204,7 @@ def granitemoehybrid(c: Config) -> Decoder:
         h.query,
         h.kv,
         h.width,
-        bias="qkvo" if c.flag("attention_bias", False) else "",
+        bias=biased(c, "attention_bias", "qkvo"),
         positions=rope(c, h.width) if turned else None,
         scale=c.positive("attention_multiplier", 1.0),
     )
@@ -249,14 +249,14 @@ def falcon_h1(c: Config) -> Decoder:
     mlp = ScaledMlp(
         c.size("intermediate_size"),
         activation=activation(c),
-        bias="gud" if c.flag("mlp_bias", False) else "",
+        bias=biased(c, "mlp_bias", "gud"),
         scales=multipliers(c, "mlp_multipliers", 2),
     )
     attention = Attention(
         h.query,
         h.kv,
         h.width,
-        bias="qkvo" if c.flag("attention_bias", False) else "",
+        bias=biased(c, "attention_bias", "qkvo"),
         positions=rope(c, h.width),
         scale=(c.number("key_multiplier", 1.0) or 1.0) * h.width**-0.5,  # the keys' multiplier with the scores' scale
     )

@@ -8,7 +8,7 @@ from assay.blocks import Branch, Decoder, Head, Layer, Norm
 from assay.blocks.convolved import AffineStep, CarryingMoe, ConvolvedAttention, ScaledEmbedding
 from assay.sources.config import Config
 from assay.sources.families.common import activation, by_kind, depth, family, heads, rms, rope, under
-from assay.sources.families.dense import LLAMA
+from assay.sources.families.dense import LLAMA, biased
 from assay.sources.families.experts import LAYER
 
 HYBRID, SLIDING = "hybrid", "hybrid_sliding"
@@ -109,7 +109,7 @@ def attentions(
 ) -> dict[str, ConvolvedAttention]:
     """The attention of each kind of layer."""
     made = {}
-    bias = "qkvop" if c.flag("attention_bias", False) else ""
+    bias = biased(c, "attention_bias", "qkvop")
     columns, within = c.size("cca_time0", 2), c.size("cca_time1", 2)
     for kind in dict.fromkeys(kinds):
         made[kind] = ConvolvedAttention(
