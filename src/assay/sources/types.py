@@ -64,18 +64,20 @@ _KINDS = {
         musicgen_melody parakeet_ctc sew sew-d unispeech unispeech-sat vits wav2vec2 wav2vec2-bert wav2vec2-conformer
         wavlm xcodec
     """,
+    "an encoder of text beside one of images": "modernvbert ultravbert",
+    "a hybrid text model behind a conformer that halves a sound three times": "nemo_speechlm",
+    "a text model behind the convolutions of wav2vec": "omniasr",
+    "a text model with an adapter for each other modality": "phi4_multimodal",
+    "a text model behind a tokenizer of sound made of convolutions": "vibevoice_asr",
+    "a text model whose norms depend on how far it is behind a stream of sound": "voxtral_realtime",
     "a text model with towers of other modalities": """
-        align altclip apertus1p5 aria aya_vision blip blip-2 blip_text_model bridgetower chameleon
-        chinese_clip clip_text_model clip_vision_model cohere2_vision cohere_compass colpali deepseek_vl
-        deepseek_vl_v2 dots3_note emu3 ernie4_5_vl_moe evolla florence2 gemma3n 
-        idefics idefics2 instructblip
-        internvl_chat janus kimi_k3 kimi_vl kosmos-2 lfm2_vl llava_llama llava_mistral
-        llava_next_video llava_qwen2 locateanything maira2 minicpmo minicpmv 
-        modernvbert molmo molmo2 nemo_speechlm NVLM_D omniasr ovis2
-        perception_lm phi3_v phi4_multimodal pixtral qwen2_5_omni
-        qwen3_omni_moe qwen4_exp siglip2 speech-encoder-decoder
-        ultravbert ultravox vibevoice_asr video_llava vilt vision-encoder-decoder
-        vision-text-dual-encoder visual_bert voxtral_realtime xclip
+        align altclip apertus1p5 aria aya_vision blip blip-2 blip_text_model bridgetower chameleon chinese_clip
+        clip_text_model clip_vision_model cohere2_vision cohere_compass colpali deepseek_vl deepseek_vl_v2
+        dots3_note emu3 ernie4_5_vl_moe evolla florence2 gemma3n idefics idefics2 instructblip internvl_chat janus
+        kimi_k3 kimi_vl kosmos-2 lfm2_vl llava_llama llava_mistral llava_next_video llava_qwen2 locateanything
+        maira2 minicpmo minicpmv molmo molmo2 NVLM_D ovis2 perception_lm phi3_v pixtral qwen2_5_omni qwen3_omni_moe
+        qwen4_exp siglip2 speech-encoder-decoder ultravox video_llava vilt vision-encoder-decoder
+        vision-text-dual-encoder visual_bert xclip
     """,
     "a diffusion or time-series model": """
         autoformer chronos diffusion_gemma dream informer llada patchtsmixer patchtst time_series_transformer timesfm

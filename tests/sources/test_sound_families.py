@@ -1,0 +1,159 @@
+"""Models of text and sound against the public implementation, tensor by tensor; FLOPs of what hears."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import pytest
+from library import check_against_library, differences, has_library, our_ledger, their_ledger
+
+from assay.readings.count import count
+from assay.sources.huggingface import read_config
+
+needs_library = pytest.mark.skipif(not has_library(), reason="torch and transformers are not installed")
+
+TEXT = {"hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2, "num_attention_heads": 4}
+TEXT |= {"num_key_value_heads": 2, "vocab_size": 90}
+
+EAR = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 128}
+EAR |= {"num_mel_bins": 10, "max_source_positions": 20}
+WINDOWED = {"d_model": 32, "encoder_layers": 2, "encoder_attention_heads": 4, "encoder_ffn_dim": 40, "num_mel_bins": 11}
+WINDOWED |= {"n_window": 50, "n_window_infer": 500, "downsample_hidden_size": 6, "output_dim": 32}
+SOUNDS: dict[str, tuple[dict[str, Any], str]] = {
+    "qwen2_audio": ({"model_type": "qwen2_audio"}, "AutoModelForMultimodalLM"),
+    "qwen2_audio, small": (
+        {
+            "model_type": "qwen2_audio",
+            "text_config": {**TEXT, "model_type": "qwen2"},
+            "audio_config": {"d_model": 32, "encoder_layers": 2, "encoder_attention_heads": 4, "encoder_ffn_dim": 40}
+            | {"num_mel_bins": 10, "max_source_positions": 20},
+        },
+        "AutoModelForMultimodalLM",
+    ),
+    "audioflamingo3": ({"model_type": "audioflamingo3"}, "AudioFlamingo3ForConditionalGeneration"),
+    "audioflamingo3, small": (
+        {"model_type": "audioflamingo3", "text_config": {**TEXT, "model_type": "qwen2"}, "audio_config": EAR}
+        | {"projector_bias": False},
+        "AudioFlamingo3ForConditionalGeneration",
+    ),
+    "musicflamingo": ({"model_type": "musicflamingo"}, "MusicFlamingoForConditionalGeneration"),
+    "voxtral": ({"model_type": "voxtral"}, "AutoModelForMultimodalLM"),
+    "voxtral, small": (
+        {"model_type": "voxtral", "text_config": {**TEXT, "head_dim": 6}, "audio_config": EAR},
+        "AutoModelForMultimodalLM",
+    ),
+    "glmasr": ({"model_type": "glmasr"}, "AutoModelForMultimodalLM"),
+    "glmasr, small": (
+        {
+            "model_type": "glmasr",
+            "text_config": {**TEXT, "vocab_size": 100},
+            "audio_config": {key: value for key, value in EAR.items() if key != "max_source_positions"}
+            | {"num_key_value_heads": 2, "max_position_embeddings": 20},
+            "tie_word_embeddings": False,
+        },
+        "AutoModelForMultimodalLM",
+    ),
+    "moss_transcribe_diarize": ({"model_type": "moss_transcribe_diarize"}, "AutoModelForMultimodalLM"),
+    "moss_transcribe_diarize, small": (
+        {"model_type": "moss_transcribe_diarize", "text_config": {**TEXT, "head_dim": 8}, "audio_config": EAR}
+        | {"audio_merge_size": 5},
+        "AutoModelForMultimodalLM",
+    ),
+    "qwen3_asr": ({"model_type": "qwen3_asr"}, "AutoModelForMultimodalLM"),
+    "qwen3_asr, small": (
+        {"model_type": "qwen3_asr", "text_config": {**TEXT, "head_dim": 8}, "audio_config": WINDOWED},
+        "AutoModelForMultimodalLM",
+    ),
+}
+
+
+def sound_model(case: str, meta: bool = False) -> Any:
+    """The library's model of a case, small ones with weights."""
+    import torch
+    import transformers
+
+    config, auto = SOUNDS[case]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        made = transformers.AutoConfig.for_model(**config)
+        made._attn_implementation = "eager"
+        build = getattr(transformers, auto)
+        with torch.device("meta" if meta else "cpu"):
+            return build.from_config(made, attn_implementation="eager") if auto.startswith("Auto") else build(made)
+
+
+@needs_library
+@pytest.mark.parametrize("case", SOUNDS)
+def test_text_models_that_hear(case: str) -> None:
+    ours, theirs = read_config(SOUNDS[case][0], "config", "model"), sound_model(case, meta=True)
+    found = differences(our_ledger(ours), their_ledger(theirs))
+    assert not found, "\n".join(found)
+    assert count(ours, tokens=1).parameters.total == sum(p.numel() for p in theirs.parameters())
+
+
+@needs_library
+@pytest.mark.parametrize("case", [case for case in SOUNDS if "small" in case])
+def test_flops_of_a_sound(case: str) -> None:
+    import torch
+    from torch.utils.flop_counter import FlopCounterMode
+
+    config = SOUNDS[case][0]
+    model = sound_model(case).eval()
+    tones, frames = config["audio_config"]["num_mel_bins"], 3000 if case.startswith("qwen3_asr") else 40
+    features, mask = torch.zeros((1, tones, frames)), torch.ones((1, frames), dtype=torch.long)
+    inner = model.model
+    with FlopCounterMode(display=False) as counter, torch.no_grad():
+        if case.startswith(("qwen2_audio", "audioflamingo3")):
+            given = {"input_features_mask": mask} if case.startswith("audio") else {}
+            inner.multi_modal_projector(inner.audio_tower(features, **given).last_hidden_state)
+        elif case.startswith("moss"):
+            inner.get_audio_features(features, mask, padding_mask=torch.ones((1, 100)))
+        elif case.startswith("voxtral"):
+            inner.get_audio_features(features)
+        else:
+            inner.get_audio_features(features, mask)
+    ours = count(read_config(config, "config", "model"), tokens=30, images=1)
+    assert ours.flops.by_part["tower"] == counter.get_total_flops()
+
+
+SPEECH: dict[str, dict[str, Any]] = {
+    "granite_speech": {"model_type": "granite_speech"},
+    "granite_speech, small": {
+        "model_type": "granite_speech",
+        "text_config": {**TEXT, "model_type": "granite"},
+        "encoder_config": {"input_dim": 10, "num_layers": 3, "hidden_dim": 24, "feedforward_mult": 2, "num_heads": 4}
+        | {"dim_head": 5, "output_dim": 7, "context_size": 6, "max_pos_emb": 9, "conv_kernel_size": 3},
+        "projector_config": {"model_type": "blip_2_qformer", "hidden_size": 16, "num_hidden_layers": 3}
+        | {"num_attention_heads": 2, "intermediate_size": 20, "encoder_hidden_size": 24},
+        "downsample_rate": 2,
+        "window_size": 4,
+    },
+}
+
+
+@needs_library
+@pytest.mark.parametrize("case", SPEECH)
+def test_queries_to_a_sound(case: str) -> None:
+    check_against_library(SPEECH[case], auto="AutoModelForMultimodalLM")
+
+
+@needs_library
+def test_flops_of_queries_to_a_sound() -> None:
+    """24 positions, six windows of four, two queries to each."""
+    import torch
+    import transformers
+    from torch.utils.flop_counter import FlopCounterMode
+
+    config = SPEECH["granite_speech, small"]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        made = transformers.AutoConfig.for_model(**config)
+        model = transformers.AutoModelForMultimodalLM.from_config(made, attn_implementation="eager").eval()
+    with FlopCounterMode(display=False) as counter, torch.no_grad():
+        model.model.projector(model.model.encoder(torch.zeros((1, 24, 10))).last_hidden_state)
+    ours = count(read_config(config, "config", "model"), tokens=30, images=1, image_tokens=12)
+    # in the first layer the queries of all windows are alike, and the library runs them once: five windows less of
+    # four matrices, scores and values of two queries, and the query of the attention to the sound
+    once = 5 * (2 * 4 * 2 * 16 * 16 + 2 * 2 * 2 * 2 * 16 + 2 * 2 * 16 * 16)
+    assert ours.flops.by_part["tower"] == counter.get_total_flops() + once
