@@ -143,3 +143,31 @@ def test_a_table_that_mlx_writes_twice() -> None:
 def test_a_class_that_several_types_share() -> None:
     named = assay.load({**{k: v for k, v in LLAMA.items() if k != "model_type"}, "architectures": ["LlamaForCausalLM"]})
     assert (named.family, named.segments) == ("llama", assay.load(LLAMA).segments)
+
+
+def test_what_is_left_in_a_file_with_a_tower() -> None:
+    text = {k: v for k, v in LLAMA.items() if k != "rope_theta"}
+    vision = {
+        "model_type": "clip_vision_model",
+        "hidden_size": 32,
+        "intermediate_size": 48,
+        "num_attention_heads": 4,
+        "num_hidden_layers": 2,
+        "image_size": 28,
+        "patch_size": 14,
+        "projection_dim": 16,
+    }
+    llava = {"model_type": "llava", "text_config": text, "vision_config": vision}
+    plain = assay.load(llava)
+    full = assay.load(
+        {
+            **llava,
+            "vocab_size": 99,  # nobody reads it: the text model has its own
+            "text_config": {**text, "is_composition": True, "n_layer": 2, "transformers.js_config": {"dtype": "q4"}},
+            "vision_config": {**vision, "n_head": 4, "use_mla": False},
+        }
+    )
+    assert full.segments == plain.segments
+    for inner, key in (("text_config", "n_layer"), ("vision_config", "n_head")):
+        with pytest.raises(assay.SourceError, match=rf"{inner}\.{key} is 7: not known for llava"):
+            assay.load({**llava, inner: {**llava[inner], key: 7}})

@@ -18,7 +18,8 @@ HARMLESS = frozenset(
     _name_or_path name_or_path _commit_hash transformers_version model_type architectures auto_map custom_pipelines
     _from_model_config adapters_auto_loading transformers.js_config unsloth_fixed unsloth_version unsloth
     pretrained_model_name_or_path trust_remote_code kwargs resume_path license model_name
-    keys_to_ignore_at_inference sentence_transformers is_hybrid_model base_model base_model_name_or_path
+    is_composition js_config keys_to_ignore_at_inference sentence_transformers is_hybrid_model
+    base_model base_model_name_or_path
     name title description version language tags library_name quantized_by license_name license_link author authors
     """.split()
     # how an implementation runs it: the kernel, the precision, the batch that it was made for

@@ -170,6 +170,7 @@ def _unknown(c: Config, family: Family, allow: Collection[str], segments: Iterab
         if not is_harmless(path, value)
         and not family.harmless & {path, path.rpartition(".")[2]}
         and not restates(path, value, c.holder(path).read)
+        and not _of_text(c, path)
         and not _goes_without(path, value, segments)
     }
     unknown = {path: value for path, value in unread.items() if not allowed & {path, path.rpartition(".")[2]}}
@@ -182,6 +183,11 @@ def _unknown(c: Config, family: Family, allow: Collection[str], segments: Iterab
             f"the model; {letting} leaves it out of account"
         )
     return [f"{shown(path)} is {short(value)}: let through, and not in the figures" for path, value in unread.items()]
+
+
+def _of_text(c: Config, path: str) -> bool:
+    """True for a vocabulary beside the config of the text model, which says its own."""
+    return path == "vocab_size" and "text_config" in c.children and "vocab_size" in c.children["text_config"].read
 
 
 def _goes_without(path: str, value: Any, segments: Iterable[Segment]) -> bool:

@@ -205,6 +205,7 @@ def paligemma(c: Config) -> Multimodal:
     """Beyer et al. 2024, arXiv:2407.07726: one matrix; the text model sees the whole prompt at once."""
     c.skip("vocab_size", "hidden_size", "num_hidden_layers", "_vocab_size")
     tower = seen(c, "siglip_vision_model", SIGLIP_SO)
+    c.child("vision_config").skip("num_image_tokens", "projector_hidden_act")
     inner = c.child("text_config")
     inner.skip("use_bidirectional_attention", "num_image_tokens")
     inner.data = {key: value for key, value in inner.data.items() if key != "use_bidirectional_attention"}

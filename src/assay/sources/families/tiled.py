@@ -122,6 +122,10 @@ def connected(c: Config, defaults: dict[str, Any]) -> Multimodal:
     tower = siglip_vision(seen)
     side = c.size("scale_factor", 2)
     patches = int(tower.axes["n"])
+    inner = c.child("text_config")
+    inner.skip("perceiver_config", "pixel_shuffle_factor")  # of Idefics 2, and the tower's factor once more
+    inner.inert("use_resampler", False)
+    inner.inert("qk_layer_norms", False)
     text = text_of(c, "llama", tied=False, whole={"rms_norm_eps": 1e-5})
     made = ops(
         "tower",
