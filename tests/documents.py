@@ -150,7 +150,31 @@ def helps() -> str:
     return "\n\n".join(f"## {command}\n\n```console\n$ {command} --help\n{text}```" for command, text in said.items())
 
 
-GENERATED = {"kinds": kinds_table, "help": helps}
+def families_table() -> str:
+    """What is read and what is refused."""
+    from assay.report.families import markdown
+    from assay.sources.support import refused, supported
+
+    return markdown(supported(), refused())
+
+
+def sample_diff() -> str:
+    """A family as it stands in its module, and its line of the index: what adding it takes."""
+    from assay.sources.families import MODULES
+
+    family = (ROOT / "src/assay/sources/families" / f"{SHOWN}.py").read_text(encoding="utf-8")
+    index = f'    "{SHOWN}": "{MODULES[SHOWN]}",'
+    assert index in (ROOT / "src/assay/sources/families/__init__.py").read_text(encoding="utf-8")
+    new = family.splitlines()
+    added = "\n".join(f"+{line}" for line in new)
+    return (
+        f"```diff\n--- src/assay/sources/families/__init__.py\n+{index}\n"
+        f"--- src/assay/sources/families/{SHOWN}.py, new\n{added}\n```"
+    )
+
+
+SHOWN = "nemotron"
+GENERATED = {"kinds": kinds_table, "help": helps, "families": families_table, "family": sample_diff}
 _MARKED = re.compile(r"(<!-- (?P<name>\w+): written by `make docs` -->\n).*?(<!-- end -->)", re.DOTALL)
 
 
@@ -159,7 +183,20 @@ def regenerated(text: str) -> str:
     return _MARKED.sub(lambda m: f"{m[1]}\n{GENERATED[m['name']]()}\n\n{m[3]}", text)
 
 
+WITNESSES = ROOT / "src/assay/sources/witnesses.json"
+
+
+def gathered() -> str:
+    """The tests of each family and figure, as the tests' tables have them."""
+    import json
+
+    from samples import witnesses
+
+    return json.dumps(witnesses(), indent=1) + "\n"
+
+
 if __name__ == "__main__":
-    for document in (ROOT / "docs").glob("*.md"):
+    WITNESSES.write_text(gathered(), encoding="utf-8")
+    for document in [*(ROOT / "docs").glob("*.md"), ROOT / "CONTRIBUTING.md"]:
         old = document.read_text(encoding="utf-8")
         document.write_text(regenerated(old), encoding="utf-8")

@@ -28,7 +28,8 @@ def built(config: dict[str, Any], auto: str = "AutoModelForCausalLM") -> Any:
         warnings.simplefilter("ignore")
         made = transformers.AutoConfig.for_model(**config)
         with torch.device("meta"):
-            return getattr(transformers, auto).from_config(made)
+            cls = getattr(transformers, auto)
+            return cls.from_config(made) if auto.startswith("Auto") else cls._from_config(made)
 
 
 def their_ledger(model: Any) -> Ledger:

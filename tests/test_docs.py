@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 
 import pytest
-from documents import ROOT, examples, matches, recipe, regenerated, run_document, shell, steps
+from documents import ROOT, WITNESSES, examples, gathered, matches, recipe, regenerated, run_document, shell, steps
 
 from assay.readings.conventions import CONVENTIONS
 
@@ -25,7 +25,7 @@ def test_blocks_are_of_kinds_that_are_run_or_looked_at(path: Path) -> None:
     """What is not run is a file, a picture, or something to type for an installation."""
     for example in examples(path.read_text(encoding="utf-8")):
         where = f"{path.name}, line {example.line}"
-        assert example.title or example.lang in ("console", "python", "sh", "text"), where
+        assert example.title or example.lang in ("console", "diff", "python", "sh", "text"), where
         if example.lang == "sh":
             for line in example.code.splitlines():
                 assert line.startswith(("make ", "pip install ", "git clone ", "cd ", "#")), f"{where}: {line}"
@@ -86,6 +86,22 @@ class TestChecker:
 def test_generated_parts_are_of_this_tree(path: Path) -> None:
     text = path.read_text(encoding="utf-8")
     assert text == regenerated(text), "run: make docs"
+
+
+def test_tests_of_families_are_of_this_tree() -> None:
+    """What recorded configs hold is left as it stands where they are not at hand."""
+    from samples import RECORDED
+
+    def live(text: str) -> dict[str, dict[str, list[str]]]:
+        held = json.loads(text)
+        return {
+            name: {figure: [test for test in tests if test != RECORDED] for figure, tests in figures.items()}
+            for name, figures in held.items()
+        }
+
+    pytest.importorskip("torch")
+    written, made = WITNESSES.read_text(encoding="utf-8"), gathered()
+    assert written == made or (RECORDED not in made and live(written) == live(made)), "run: make docs"
 
 
 def test_a_stale_part_is_found() -> None:

@@ -28,6 +28,7 @@ What a transformer is made of and what it costs, exactly, from its config alone.
   assay tensors MODEL      every weight tensor: path, shape, count, how often it occurs
   assay checkpoint PATH    what weight files hold, from their headers alone
   assay models             the presets, with their main sizes
+  assay families           the model types that are read, what is exact, and what is refused
 
 `assay COMMAND --help` tells more of a command."""
 
@@ -262,6 +263,20 @@ def models(words: list[str]) -> str:
     return _json(text.document(version(), listed)) if args.json else _text(text.report(listed, style_of_stdout()))
 
 
+def families(words: list[str]) -> str:
+    """`assay families`: what is read and what is refused."""
+    says = "Every model_type that is read, with what is exact and the tests that say so; and what is refused by name."
+    parser = Parser("assay families", "assay families [options]", says)
+    parser.add_argument("--json", action="store_true", help="one object of JSON")
+    args = parser.parse_args(words)
+
+    from assay.report import families as text
+    from assay.sources.support import refused, supported
+
+    found = supported(), refused()
+    return _json(text.document(version(), *found)) if args.json else _text(text.report(*found, style_of_stdout()))
+
+
 def checkpoint(words: list[str]) -> str:
     """`assay checkpoint PATH`: what weight files hold."""
     says = "What weight files hold, by dtype and by part, from their headers alone: no weight is read."
@@ -309,6 +324,7 @@ COMMANDS: dict[str, Callable[[list[str]], str]] = {
     "tensors": tensors,
     "checkpoint": checkpoint,
     "models": models,
+    "families": families,
 }
 
 

@@ -47,6 +47,8 @@ VARIED: tuple[dict[str, Any], ...] = (
     {"model_type": "glm4_moe_lite", **EXPERTS, **NO_RANK, "mlp_layer_types": ["dense", "sparse", "dense", "sparse"]},
     {"model_type": "axk1", **EXPERTS, **BIASED},
     {"model_type": "axk1", **EXPERTS, "num_hidden_layers": 6, "moe_layer_freq": 2},
+    {"model_type": "sarvam_mla", **EXPERTS, **NO_RANK, "first_k_dense_replace": 2},
+    {"model_type": "sarvam_mla", **EXPERTS, **BIASED},
     {"model_type": "youtu", **SIZES, "attention_bias": True, "tie_word_embeddings": False},
     {"model_type": "youtu", **SIZES, **NO_RANK},
     {"model_type": "minicpm3", **SIZES, "attention_bias": True, "mlp_bias": True, "tie_word_embeddings": False},

@@ -87,6 +87,19 @@ def family(
     return add
 
 
+APART: dict[Callable[[Config], Any], Mapping[str, str]] = {}
+
+
+def apart(**figures: str) -> Callable[[Callable[[Config], Made]], Callable[[Config], Made]]:
+    """Say of which work a figure of a family is where a config does not settle it, or it is another's: flops="..."."""
+
+    def add(read: Callable[[Config], Made]) -> Callable[[Config], Made]:
+        APART[read] = figures
+        return read
+
+    return add
+
+
 def under(prefix: str, names: Names) -> dict[str, str]:
     """The same names below a prefix; ~ stays in front."""
     return {weight: f"~{prefix}{path[1:]}" if path[:1] == "~" else prefix + path for weight, path in names.items()}

@@ -20,7 +20,7 @@ from assay.blocks.encoders import Encoder, Pooler
 from assay.blocks.stacks import Branch, Step
 from assay.sources.config import Config
 from assay.sources.families.bert_kin import BERT_HEAD, always_pooled, own_classifier, with_tables
-from assay.sources.families.common import BASE, MASKED, PRETRAINING, SEQUENCE, activation, depth, labels
+from assay.sources.families.common import BASE, MASKED, PRETRAINING, SEQUENCE, activation, apart, depth, labels
 from assay.sources.families.encoders import (
     CHOICE,
     LAYER,
@@ -141,6 +141,7 @@ def convbert(c: Config) -> Encoder:
     return replace(made, layers=(layer,) * made.depth, names=names)
 
 
+@apart(flops="of matrix products: a fast Fourier transform has none")
 @encoder(
     "fnet",
     stem="FNet",

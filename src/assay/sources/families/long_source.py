@@ -26,7 +26,7 @@ from assay.sources.families.bart import (
     projections,
     untied,
 )
-from assay.sources.families.common import Names, by_kind, family
+from assay.sources.families.common import Names, apart, by_kind, family
 
 
 def taken(attention: Attention, cls: type[Attention], **more: Any) -> Attention:
@@ -86,6 +86,7 @@ LED = {
 }
 
 
+@apart(flops="of windows: which tokens are global is an input")
 @family("led", cls="LEDForConditionalGeneration", names=LED, harmless=HARMLESS, classes=(GENERATES, BARE))
 def led(c: Config) -> EncoderDecoder:
     """Beltagy et al. 2020, arXiv:2004.05150: a token sees half a window to either side; no token is marked global."""

@@ -253,6 +253,8 @@ def esmc(c: Config) -> Encoder:
     c.inert("tie_word_embeddings", False)
     d, layers = c.size("hidden_size", 2560), depth(c, 80)
     found = heads(c, d, 40)
+    if found.query * found.width != d:  # the norm of all heads is as wide as the model
+        c.fail("head_dim", f"hidden_size / num_attention_heads, {int(d)} / {int(found.query)}")
     gain = Norm("layernorm", "gain")
     attention = Attention(
         found.query,

@@ -24,6 +24,7 @@ from assay.sources.families.common import (
     TOKEN,
     Class,
     activation,
+    apart,
     by_kind,
     depth,
     heads,
@@ -65,6 +66,7 @@ def _reserved(**paths: str) -> dict[str, str]:
     return found
 
 
+@apart(flops="of windows: which tokens are global is an input")
 @encoder(
     "longformer",
     stem="Longformer",
@@ -136,6 +138,7 @@ def big_bird(c: Config) -> Encoder:
     return with_attention(replace(made, embedding=replace(made.embedding, scale=scale)), attention)
 
 
+@apart(flops="of the full attention that it approximates")
 @encoder(
     "mra",
     stem="Mra",
@@ -189,6 +192,7 @@ _ENTITY_HEAD = {
 }
 
 
+@apart(flops="of words: entities are an input of their own")
 @encoder(
     "luke",
     stem="Luke",

@@ -7,7 +7,7 @@ import math
 from assay.blocks import Attention, Branch, CrossAttention, Decoder, Embedding, Head, Mlp, Norm, Step
 from assay.blocks.two_streams import IdleCrossLayer
 from assay.sources.config import Config
-from assay.sources.families.common import activation, depth, family, heads, pre_norm, rms, rope, under
+from assay.sources.families.common import activation, apart, depth, family, heads, pre_norm, rms, rope, under
 from assay.sources.families.opt import FAIRSEQ, FAIRSEQ_NORM, OFFSET
 
 TROCR = {
@@ -34,6 +34,7 @@ TROCR = {
 }
 
 
+@apart(flops="of the decoder: without a picture, nothing is attended to across")
 @family("trocr", cls="TrOCRForCausalLM", names=TROCR, harmless=("init_std", "is_decoder"))
 def trocr(c: Config) -> Decoder:
     """Li et al. 2021: the decoder alone, which is given no picture: its cross-attention is stored and not run."""

@@ -8,7 +8,7 @@ from assay.blocks import Mlp, Moe, Router
 from assay.blocks.encoder_decoder import EncoderDecoder, SpareEmbedding
 from assay.blocks.stacks import Body
 from assay.sources.config import Config
-from assay.sources.families.common import activation, family
+from assay.sources.families.common import activation, apart, family
 from assay.sources.families.t5 import CLASSES, HARMLESS, crossing, defaults, depths, halves, t5_names
 
 FEED = {
@@ -40,6 +40,7 @@ def sparse(c: Config, side: str, layers: int) -> list[bool]:
     return [index % step == 1 or step == 1 for index in range(layers)]
 
 
+@apart(flops="of each token through its expert: none is ever full")
 @family(
     "switch_transformers",
     cls="SwitchTransformersForConditionalGeneration",

@@ -23,7 +23,7 @@ from assay.sources.families.bart import (
     projections,
     untied,
 )
-from assay.sources.families.common import BASE, Class, by_kind, family
+from assay.sources.families.common import BASE, Class, apart, by_kind, family
 
 FSMT = {
     **untied(BART),
@@ -104,6 +104,7 @@ def experts(c: Config, mlp: Mlp) -> Moe:
     return Moe(count, 2, mlp.width, router, gated=False, activation=mlp.activation, bias="ud")
 
 
+@apart(flops="of each token through its experts: none is ever full")
 @family(
     "nllb-moe",
     cls="NllbMoeForConditionalGeneration",

@@ -1,0 +1,279 @@
+"""The small configs of every family, from the tables of their own tests; others drawn from them at random.
+
+A drawn config differs from a small one in a few of the keys that our reader asks for, those that are absent among
+them: sizes, switches, patterns of layers. What a reader refuses, and what the library cannot build, is drawn again.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from assay.errors import AssayError
+from assay.sources.config import Config
+from assay.sources.families import FAMILIES
+from assay.sources.huggingface import read_config
+
+Data = dict[str, Any]
+Row = tuple[Data, str, bool]  # a config, the factory, whether FLOPs are compared
+
+FOLDER = Path(__file__).parent / "sources"
+CAUSAL, MASKED, BASE, SEQ2SEQ = (f"AutoModel{end}" for end in ("ForCausalLM", "ForMaskedLM", "", "ForSeq2SeqLM"))
+SPEECH, SEEN, HEARD = (f"AutoModelFor{end}" for end in ("SpeechSeq2Seq", "ImageTextToText", "MultimodalLM"))
+
+
+@dataclass(frozen=True)
+class Sample:
+    """A small config, the library's factory that builds it, the file that tests it, whether its FLOPs are run."""
+
+    config: Data
+    auto: str
+    file: str
+    flops: bool
+
+
+def _module(name: str) -> Any:
+    """The tests of one sort of families."""
+    if str(FOLDER) not in sys.path:
+        sys.path.append(str(FOLDER))
+    return importlib.import_module(f"test_{name}_families")
+
+
+def _tables() -> Iterator[tuple[str, Data, str, bool]]:
+    """File, config, factory and whether FLOPs are compared, of every table of small configs."""
+    for name, rows in (*_decoders().items(), *_others().items()):
+        for config, auto, flops in rows:
+            yield name, config, auto, flops
+
+
+def _decoders() -> dict[str, list[Row]]:
+    dense, classic, moe, latent, sparse, recurrent = map(
+        _module, ("dense", "classic", "moe", "latent", "sparse", "recurrent")
+    )
+    types = [(kind, i) for kind, options in dense.OPTIONS.items() for i in range(len(options))]
+    sized = [{"model_type": kind, **moe.SIZES, **differs} for kind, differs in moe.VARIED]
+    return {
+        dense.__name__: [(dense.small(kind, i), CAUSAL, True) for kind, i in types],
+        classic.__name__: [(config, CAUSAL, True) for config in classic.VARIED.values()],
+        moe.__name__: [*((config, CAUSAL, True) for config in sized), (moe.LLAMA4, CAUSAL, False)],
+        latent.__name__: [(config, CAUSAL, True) for config in latent.VARIED],
+        sparse.__name__: [
+            *((config, CAUSAL, tokens > 0) for config, tokens in sparse.VARIED.values()),
+            (sparse.FLAUBERT, MASKED, False),
+        ],
+        recurrent.__name__: [
+            *((case.config, CAUSAL, False) for case in recurrent.CASES),
+            (recurrent.ZAYA, CAUSAL, False),
+        ],
+    }
+
+
+def _others() -> dict[str, list[Row]]:
+    encoders, pairs, vision = map(_module, ("encoder", "encdec", "vision"))
+    music = {**vision.SOUNDS["audioflamingo3, small"][0], "model_type": "musicflamingo"}
+    music["audio_config"] = {**music["audio_config"], "model_type": "audioflamingo3_encoder"}
+    text = _module("sparse").GEMMA4_UNIFIED
+    unified = {"model_type": "gemma4_unified", "text_config": text, "vision_config": None, "audio_config": None}
+    bases = [(kind, stem + end) for kind, stem, ends in encoders.CLASSES for end in ends if ends[end] == BASE]
+    return {
+        encoders.__name__: [
+            *((config, MASKED, True) for config in encoders.VARIED),
+            *((config, MASKED, False) for config in encoders.STORED),
+            *((encoders.small(kind, architectures=[cls]), BASE, False) for kind, cls in bases),
+        ],
+        pairs.__name__: [
+            *((config, SEQ2SEQ, True) for config in pairs.SMALL),
+            *((config, SEQ2SEQ, False) for config in pairs.TENSORS_ONLY),
+            *((config, SPEECH, True) for config in pairs.SPEECH),
+            (pairs.whisper(), SPEECH, True),
+        ],
+        vision.__name__: [
+            *((config, auto, False) for config, auto in vision.VISION.values()),
+            *((config, auto, False) for config, auto in vision.SOUNDS.values()),
+            *((config, BASE, False) for config in vision.PAIRS.values()),
+            *((config, SEEN, False) for config in vision.TOWERS.values()),
+            ({**vision.TOWERS["idefics3, small"], "model_type": "smolvlm"}, SEEN, False),
+            (unified, SEEN, False),
+            (music, "MusicFlamingoForConditionalGeneration", False),
+            (vision.TILES, CAUSAL, False),
+        ],
+    }
+
+
+@lru_cache(maxsize=1)
+def samples() -> dict[str, list[Sample]]:
+    """Small configs by model_type; those that a table has at their defaults' full size are not among them."""
+    found: dict[str, list[Sample]] = {}
+    for file, config, auto, flops in _tables():
+        if len(config) > 1:
+            found.setdefault(config["model_type"], []).append(Sample(config, auto, file, flops))
+    return found
+
+
+# where the library has no tied head, or what it shares between layers hangs on the same key, a config is followed
+OWN_HEADS = frozenset("kimi_linear bailing_hybrid xlstm zamba zamba2 t5 mt5 umt5 longt5".split())
+FIXED = frozenset("is_decoder add_cross_attention".split())
+
+
+def asked(config: Data) -> Iterator[tuple[tuple[str, ...], Any]]:
+    """The keys that our reader asks for, each behind the keys of its tables, with the value that it took."""
+    c = Config(config, "config")
+    try:
+        FAMILIES[config["model_type"]].read(c)
+    except AssayError:
+        return
+    yield from _asked(c, ())
+
+
+def _asked(c: Config, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Any]]:
+    for key, value in c.read.items():
+        if isinstance(c.data.get(key), dict):
+            continue
+        yield (*path, c.written.get(key, key)), value
+    for key, child in c.children.items():
+        yield from _asked(child, (*path, key))
+
+
+def drawn(config: Data, random: Random) -> Data | None:
+    """A neighbour of a config: one to four of its keys at other values. None where our reader refuses it."""
+    made = _copy(config)
+    for _ in range(random.randint(1, 4)):
+        keys = [(path, value) for path, value in asked(made) if _moves(config["model_type"], path[-1], value)]
+        if not keys:
+            return None
+        path, value = random.choice(keys)
+        _set(made, path, _other(value, random))
+    return None if made == config or not _reads(made) else made
+
+
+def _moves(model_type: str, key: str, value: Any) -> bool:
+    if key.endswith(("_id", "_ids", "_index", "eps")) or key in FIXED:
+        return False
+    if key == "tie_word_embeddings" and model_type in OWN_HEADS:
+        return False
+    return isinstance(value, bool | int) or (isinstance(value, list) and len(value) > 1)
+
+
+def _other(value: Any, random: Random) -> Any:
+    if isinstance(value, bool):
+        return not value
+    if isinstance(value, list):
+        return [random.choice(value) for _ in value]
+    if value > 2000:  # a real model's size, absent from the small config
+        return random.randint(1, 128)
+    near = [value + 1, value - 1, value + 2, 2 * value, value // 2, random.randint(1, 2 * abs(value) + 2)]
+    return max(0, random.choice(near))
+
+
+def _copy(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _copy(one) for key, one in value.items()}
+    return [_copy(one) for one in value] if isinstance(value, list) else value
+
+
+def _set(config: Data, path: tuple[str, ...], value: Any) -> None:
+    for key in path[:-1]:
+        config = config.setdefault(key, {})
+    if path[-1] in DEPTHS:  # what is said of each layer is said of so many
+        _stretch(config, config.get(path[-1]), value)
+    config[path[-1]] = value
+
+
+DEPTHS = "num_hidden_layers num_layers n_layer n_layers encoder_layers decoder_layers depth num_decoder_layers".split()
+
+
+def _stretch(config: Data, before: Any, after: int) -> None:
+    for key, value in config.items():
+        if isinstance(value, list) and len(value) == before and after > 0:
+            config[key] = [value[i % before] for i in range(after)]
+
+
+def _reads(config: Data) -> bool:
+    try:
+        read_config(config, "config", "model")
+    except AssayError:
+        return False
+    return True
+
+
+LIVE, KEPT = "test_drawn_families", "test_kept_families"  # both run every family that the library can build
+RECORDED = "test_truth"
+
+
+# single tests of a type that the tables above leave out: module, function, figures, types
+HAND = """
+    classic    test_baichuan_is_llama_with_one_matrix_for_three  parameters,tensors,flops  baichuan
+    encoder    test_adapters_of_each_language                    parameters,flops          xmod
+    moe        test_llama4_flops_are_those_of_the_chosen_experts flops                     llama4_text
+    recurrent  test_zaya_by_hand                                 flops,cache               zaya
+    sparse     test_v4_counts_by_hand                            flops                     deepseek_v4
+    sparse     test_entries_and_open_windows_are_kept            cache                     deepseek_v4
+    sparse     test_longcat_counts_by_hand                       flops                     longcat_flash
+    sparse     test_inkling_counts_but_for_padding               flops                     inkling_text
+    sparse     test_inkling2_counts_but_for_padding              flops                     inkling2_text
+    vision     test_gemma4_tower_by_hand                         flops                     gemma4
+    vision     test_flops_of_layers_that_look_at_images          flops                     mllama
+    vision     test_flops_of_towers_of_any_size                  flops                     qwen3_5 glm4v
+"""
+SAME = {"kimi_k2": "deepseek_v3", "new": "gte"}  # the same reader, under another type
+
+
+def _by_hand() -> Iterator[tuple[str, str, list[str]]]:
+    for line in HAND.strip().splitlines():
+        module, function, figures, *types = line.split()
+        home = _module(module)
+        getattr(home, function)
+        for model_type in types:
+            yield model_type, f"{home.__name__}::{function}", figures.split(",")
+
+
+def _recorded() -> Iterator[tuple[str, list[str]]]:
+    """What the recorded configs hold each family to, where they are at hand."""
+    truth = importlib.import_module(RECORDED)
+    for name in truth.recorded():
+        if name in truth.REFUSED:
+            continue
+        said = truth.truth()[name]
+        flops = ["flops"] if said["flops_clean"] and said.get("flops") else []
+        cache = ["cache"] if said.get("cache_read_elems") else []
+        yield said["model_type"], ["parameters", *flops, *cache]
+
+
+def witnesses() -> dict[str, dict[str, list[str]]]:
+    """The tests that hold each figure of each model_type: live against the library, by hand, or as published."""
+    held: dict[str, dict[str, set[str]]] = {}
+
+    def holds(model_type: str, test: str, *figures: str) -> None:
+        for figure in figures:
+            held.setdefault(model_type, {}).setdefault(figure, set()).add(test)
+
+    for model_type, found in samples().items():
+        for one in found:
+            holds(model_type, one.file, "parameters", "tensors", *(["flops"] if one.flops else []))
+        holds(model_type, LIVE, "parameters", "tensors")
+        if model_type not in _module("kept").UNSEEN:
+            holds(model_type, KEPT, "cache")
+    recurrent, classic = _module("recurrent"), _module("classic")
+    for case in recurrent.CASES:  # FLOPs and states are summed by hand
+        holds(case.model_type, recurrent.__name__, "flops", "cache")
+    for config, *_ in classic.PUBLISHED.values():
+        holds(config["model_type"], classic.__name__, "parameters")
+    vision = _module("vision")
+    for case in vision.PIXELS:
+        holds(vision.TOWERS[case]["model_type"], vision.__name__, "flops")
+    for model_type, test, figures in _by_hand():
+        holds(model_type, test, *figures)
+    for model_type, figures in _recorded():
+        holds(model_type, RECORDED, *figures)
+    for model_type, other in SAME.items():
+        held[model_type] = {**held.get(model_type, {}), **held[other]}
+    return {
+        name: {figure: sorted(tests) for figure, tests in sorted(figures.items())}
+        for name, figures in sorted(held.items())
+    }
