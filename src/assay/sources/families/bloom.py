@@ -6,10 +6,10 @@ from assay.blocks import Attention, Branch, Decoder, Embedding, Head, Layer, Mlp
 from assay.records import replace
 from assay.sources.config import Config
 from assay.sources.families.common import activation, depth, family, layernorm, parallel, pre_norm, rope, stack, under
-from assay.sources.families.gpt import interleaved
+from assay.sources.families.names import behind, interleaved
 
 PACKED = {
-    **interleaved("self_attention.query_key_value.weight", "self_attention.query_key_value.bias"),
+    **interleaved("self_attention.query_key_value"),
     "Wo": "self_attention.dense.weight",
     "Wu": "mlp.dense_h_to_4h.weight",
     "Wd": "mlp.dense_4h_to_h.weight",
@@ -150,9 +150,7 @@ MPT = {
         "transformer.blocks.{i}.",
         {
             "Ga": "norm_1.weight",
-            "Wq": "attn.Wqkv.weight[+(g r k) d]",
-            "Wk": "attn.Wqkv.weight[+(g k) d]",
-            "Wv": "attn.Wqkv.weight[+(g v) d]",
+            **behind("attn.Wqkv"),
             "Wo": "attn.out_proj.weight",
             "Gm": "norm_2.weight",
             "Wu": "ffn.up_proj.weight",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from assay.blocks import Attention, Decoder, Embedding, Head, Moe, Norm, Router
 from assay.sources.config import Config
 from assay.sources.families.common import ACTIVATIONS, depth, family, pre_norm, rope, under
+from assay.sources.families.names import behind
 
 DBRX = {
     "E": "transformer.wte.weight",
@@ -14,9 +15,7 @@ DBRX = {
         "transformer.blocks.{i}.",
         {
             "Ga": "norm_attn_norm.norm_1.weight",
-            "Wq": "norm_attn_norm.attn.Wqkv.weight[+(g r k) d]",
-            "Wk": "norm_attn_norm.attn.Wqkv.weight[+(g k) d]",
-            "Wv": "norm_attn_norm.attn.Wqkv.weight[+(g v) d]",
+            **behind("norm_attn_norm.attn.Wqkv"),
             "Wo": "norm_attn_norm.attn.out_proj.weight",
             "Gm": "norm_attn_norm.norm_2.weight",
             "Wr": "ffn.router.layer.weight",

@@ -10,7 +10,7 @@ from assay.records import replace
 from assay.sources.config import Config
 from assay.sources.families.common import activation, by_kind, depth, family, heads, pre_norm, rms, rope, stack, under
 from assay.sources.families.dense import LLAMA, POST_NORMS, biased
-from assay.sources.families.experts import LAYER, QK_NORM, label, stepped
+from assay.sources.families.experts import LAYER, label, stepped
 from assay.sources.families.latent import LATENT, dense, latent, routed, sparse_layers
 from assay.sources.families.qwen_moe import QWEN2, qwen_experts
 from assay.sources.families.ssm_hybrid import ATTENTION, SCAN, layer_kinds
@@ -29,7 +29,6 @@ GATED = under(LAYER + "self_attn.", {"Wq": "q_proj.weight[(g r +k) d]", "Wz": "q
 # queries, keys, values and gates of a key head side by side
 QWEN3_NEXT = {
     **QWEN2,
-    **QK_NORM,
     **GATED,
     **under(
         LAYER + "linear_attn.",

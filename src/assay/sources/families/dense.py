@@ -21,6 +21,7 @@ from assay.sources.families.common import (
     under,
     windows,
 )
+from assay.sources.families.names import GATED, HEAD_NORMS, PROJECTIONS, TABLES
 
 # switches that these classes do not read unless their reader says so: off is what they do
 OFF = ("attention_bias", "mlp_bias", "qkv_bias", "use_sliding_window", "use_qk_norm", "qk_norm", "use_mrope")
@@ -28,23 +29,15 @@ OFF = ("attention_bias", "mlp_bias", "qkv_bias", "use_sliding_window", "use_qk_n
 FULL, SLIDING = "full_attention", "sliding_attention"
 
 LLAMA = {
-    "E": "model.embed_tokens.weight",
-    "Gf": "model.norm.weight",
-    "Wout": "lm_head.weight",
+    **TABLES,
     **under(
         "model.layers.{i}.",
         {
+            **PROJECTIONS,
+            **HEAD_NORMS,
+            **GATED,
             "Ga": "input_layernorm.weight",
-            "Wq": "self_attn.q_proj.weight",
-            "Wk": "self_attn.k_proj.weight",
-            "Wv": "self_attn.v_proj.weight",
-            "Wo": "self_attn.o_proj.weight",
-            "Gqn": "self_attn.q_norm.weight",
-            "Gkn": "self_attn.k_norm.weight",
             "Gm": "post_attention_layernorm.weight",
-            "Wg": "mlp.gate_proj.weight",
-            "Wu": "mlp.up_proj.weight",
-            "Wd": "mlp.down_proj.weight",
             "Alpha_p": "mlp.act_fn.alpha_p",
             "Alpha_n": "mlp.act_fn.alpha_n",
             "Beta": "~mlp.act_fn.beta",

@@ -9,11 +9,10 @@ from assay.blocks.dynamic import DynamicMask, ProductKeys
 from assay.sources.config import Config
 from assay.sources.families.common import activation, depth, family, heads, rms, rope, stack, under
 from assay.sources.families.dense import LLAMA
-from assay.sources.families.experts import LAYER, QK_NORM, chosen
+from assay.sources.families.experts import LAYER, chosen
 
 DOGE = {
     **LLAMA,
-    **QK_NORM,
     **under(
         LAYER,
         {

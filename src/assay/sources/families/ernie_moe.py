@@ -10,7 +10,6 @@ from assay.sources.families.experts import (
     FURTHER,
     LAYER,
     MIXTRAL,
-    QK_NORM,
     alike,
     beside,
     chosen,
@@ -61,7 +60,7 @@ def ernie4_5_moe(c: Config) -> Decoder:
     return stack(c, layers, d, norm, vocab=103424, tied=True, trained=131072, bias=every)
 
 
-HY = {**MIXTRAL, **QK_NORM, **beside(), **under(LAYER, {"Cr": "~mlp.e_score_correction_bias"})}
+HY = {**MIXTRAL, **beside(), **under(LAYER, {"Cr": "~mlp.e_score_correction_bias"})}
 
 
 @family("hy_v3", cls="HYV3ForCausalLM", names=HY, harmless=(*FURTHER, "enable_moe_fp32_combine"))

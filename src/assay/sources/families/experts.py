@@ -15,8 +15,6 @@ LAYER = "model.layers.{i}."
 # what configs say of modules that predict further tokens, which no forward pass of the model runs
 FURTHER = ("num_nextn_predict_layers", "num_mtp_layers", "num_mtp_modules")
 
-QK_NORM = under(LAYER, {"Gqn": "self_attn.q_norm.weight", "Gkn": "self_attn.k_norm.weight"})
-
 
 def packed(at: str = "mlp.", router: str = "gate.weight", **more: str) -> dict[str, str]:
     """Names of routed experts whose gate and up matrices lie behind each other, experts first, and of a router."""
@@ -41,7 +39,7 @@ def sandwiched(after_attention: str, before_mlp: str, after_mlp: str) -> dict[st
 
 CORRECTION = {"Cr": "~gate.e_score_correction_bias"}
 MIXTRAL = {**LLAMA, **packed()}
-SHARED = {**LLAMA, **QK_NORM, **packed(**CORRECTION), **beside()}
+SHARED = {**LLAMA, **packed(**CORRECTION), **beside()}
 
 
 def chosen(c: Config, key: str, default: int | None, experts: int, of: str) -> int:

@@ -6,7 +6,7 @@ from assay.blocks import Attention, Decoder, Embedding, Head, Mlp, Norm
 from assay.sources.config import Config
 from assay.sources.families.common import activation, depth, family, heads, layernorm, pre_norm, rms, rope, stack, under
 from assay.sources.families.dense import biased
-from assay.sources.families.phi import GATED, NORMS, PROJECTIONS, TABLES
+from assay.sources.families.names import GATED, NORMS, PROJECTIONS, TABLES
 
 NANOCHAT = TABLES | under("model.layers.{i}.", PROJECTIONS | {"Wu": "mlp.fc1.weight", "Wd": "mlp.fc2.weight"})
 

@@ -23,7 +23,6 @@ from assay.sources.families.experts import (
     CORRECTION,
     LAYER,
     MIXTRAL,
-    QK_NORM,
     beside,
     chosen,
     grouped,
@@ -37,7 +36,6 @@ from assay.sources.families.experts import (
 
 AFMOE = {
     **MIXTRAL,
-    **QK_NORM,
     **beside(),
     **sandwiched("post_attention_layernorm.weight", "pre_mlp_layernorm.weight", "post_mlp_layernorm.weight"),
     **under(
@@ -100,7 +98,6 @@ def afmoe(c: Config) -> Decoder:
 
 LAGUNA = {
     **MIXTRAL,
-    **QK_NORM,
     **beside(),
     **under(LAYER, {"Wz": "self_attn.g_proj.weight", "Cr": "mlp.gate.e_score_correction_bias"}),
 }
@@ -175,7 +172,6 @@ def _is_multiple(value: object, of: int) -> bool:
 
 BEAM = {
     **MIXTRAL,
-    **QK_NORM,
     **packed(**CORRECTION),
     **sandwiched(
         "post_attention_layernorm.weight", "pre_feedforward_layernorm.weight", "post_feedforward_layernorm.weight"

@@ -6,10 +6,11 @@ from assay.blocks import Decoder
 from assay.sources.config import Config
 from assay.sources.families.common import family, pre_norm, sandwich, under
 from assay.sources.families.dense import LLAMA, Defaults, biased, dense
+from assay.sources.families.names import gate_and_up
 
 GLM = {
     **LLAMA,
-    **under("model.layers.{i}.mlp.", {"Wg": "gate_up_proj.weight[+f d]", "Wu": "gate_up_proj.weight[+f d]"}),
+    **under("model.layers.{i}.", gate_and_up("mlp.gate_up_proj")),
 }
 GLM4 = {
     **GLM,

@@ -10,6 +10,7 @@ from assay.blocks import Attention, Branch, Decoder, Embedding, Head, Layer, Mlp
 from assay.records import replace
 from assay.sources.config import Config
 from assay.sources.families.common import activation, by_kind, depth, family, layernorm, pre_norm, under
+from assay.sources.families.names import behind, interleaved
 
 # keys of the heads for other tasks, and of how scores are computed and not of what they are
 SUMMARY = ("summary_type", "summary_use_proj", "summary_activation", "summary_proj_to_labels", "summary_first_dropout")
@@ -118,12 +119,7 @@ def openai_gpt(c: Config) -> Decoder:
 
 # one key/value head: queries of all heads first; else each head's query, key and value together
 MULTI_QUERY = {
-    "Wq": "attn.c_attn.weight[+(g r k) d]",
-    "Wk": "attn.c_attn.weight[+(g k) d]",
-    "Wv": "attn.c_attn.weight[+(g v) d]",
-    "Bq": "attn.c_attn.bias[+(g r k)]",
-    "Bk": "attn.c_attn.bias[+(g k)]",
-    "Bv": "attn.c_attn.bias[+(g v)]",
+    **behind("attn.c_attn", biases=True),
     "Wo": "attn.c_proj.weight",
     "Wu": "mlp.c_fc.weight",
     "Wd": "mlp.c_proj.weight",
@@ -131,19 +127,7 @@ MULTI_QUERY = {
 BIGCODE = names(MULTI_QUERY | PRE_NORM)
 
 
-def interleaved(weight: str, bias: str) -> dict[str, str]:
-    """Queries, keys and values of each key/value head together, in one matrix."""
-    return {
-        "Wq": f"{weight}[(g + r k) d]",
-        "Wk": f"{weight}[(g + k) d]",
-        "Wv": f"{weight}[(g + v) d]",
-        "Bq": f"{bias}[(g + r k)]",
-        "Bk": f"{bias}[(g + k)]",
-        "Bv": f"{bias}[(g + v)]",
-    }
-
-
-PER_HEAD = BIGCODE | under("transformer.h.{i}.", interleaved("attn.c_attn.weight", "attn.c_attn.bias"))
+PER_HEAD = BIGCODE | under("transformer.h.{i}.", interleaved("attn.c_attn"))
 
 
 @family(

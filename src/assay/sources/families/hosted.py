@@ -12,17 +12,14 @@ from assay.records import replace
 from assay.sources.config import Config
 from assay.sources.families.common import activation, depth, family, heads, pre_norm, rms, rope, stack, under
 from assay.sources.families.dense import biased
-from assay.sources.families.gpt import interleaved
-from assay.sources.families.phi import GATED, NORMS, PROJECTIONS, TABLES
+from assay.sources.families.names import GATED, NORMS, PROJECTIONS, TABLES, behind, gate_and_up, interleaved
 
 BAICHUAN = TABLES | under(
     "model.layers.{i}.",
     NORMS
     | GATED
     | {
-        "Wq": "self_attn.W_pack.weight[+(g r k) d]",
-        "Wk": "self_attn.W_pack.weight[+(g k) d]",
-        "Wv": "self_attn.W_pack.weight[+(g v) d]",
+        **behind("self_attn.W_pack"),
         "Wo": "self_attn.o_proj.weight",
     },
 )
@@ -59,12 +56,7 @@ QWEN = {
         "transformer.h.{i}.",
         {
             "Ga": "ln_1.weight",
-            "Wq": "attn.c_attn.weight[+(g r k) d]",
-            "Wk": "attn.c_attn.weight[+(g k) d]",
-            "Wv": "attn.c_attn.weight[+(g v) d]",
-            "Bq": "attn.c_attn.bias[+(g r k)]",
-            "Bk": "attn.c_attn.bias[+(g k)]",
-            "Bv": "attn.c_attn.bias[+(g v)]",
+            **behind("attn.c_attn", biases=True),
             "Wo": "attn.c_proj.weight",
             "Gm": "ln_2.weight",
             "Wg": "mlp.w2.weight",
@@ -124,18 +116,10 @@ CHATGLM = under(
             "encoder.layers.{i}.",
             {
                 "Ga": "input_layernorm.weight",
-                "Wq": "self_attention.query_key_value.weight[+(g r k) d]",
-                "Wk": "self_attention.query_key_value.weight[+(g k) d]",
-                "Wv": "self_attention.query_key_value.weight[+(g v) d]",
-                "Bq": "self_attention.query_key_value.bias[+(g r k)]",
-                "Bk": "self_attention.query_key_value.bias[+(g k)]",
-                "Bv": "self_attention.query_key_value.bias[+(g v)]",
+                **behind("self_attention.query_key_value", biases=True),
                 "Wo": "self_attention.dense.weight",
                 "Gm": "post_attention_layernorm.weight",
-                "Wg": "mlp.dense_h_to_4h.weight[+f d]",
-                "Wu": "mlp.dense_h_to_4h.weight[+f d]",
-                "Wg_bias": "mlp.dense_h_to_4h.bias[+f]",
-                "Wu_bias": "mlp.dense_h_to_4h.bias[+f]",
+                **gate_and_up("mlp.dense_h_to_4h", biases=True),
                 "Wd": "mlp.dense_4h_to_h.weight",
             },
         ),
@@ -143,7 +127,7 @@ CHATGLM = under(
 )
 CHATGLM_PER_HEAD = CHATGLM | under(
     "transformer.encoder.layers.{i}.",
-    interleaved("self_attention.query_key_value.weight", "self_attention.query_key_value.bias"),
+    interleaved("self_attention.query_key_value"),
 )
 
 

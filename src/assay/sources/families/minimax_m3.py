@@ -6,17 +6,16 @@ from assay.blocks import Attention, Decoder, Layer, Mlp, Moe, Norm, Router
 from assay.blocks.sparse import BlockSparseAttention
 from assay.sources.config import Config
 from assay.sources.families.common import by_kind, depth, family, pre_norm, rope, stack, under
-from assay.sources.families.experts import CORRECTION, LAYER, MIXTRAL, QK_NORM, chosen, label, packed
+from assay.sources.families.experts import CORRECTION, LAYER, MIXTRAL, chosen, label, packed
+from assay.sources.families.names import gate_and_up
 
 MINIMAX_M3 = {
     **MIXTRAL,
-    **QK_NORM,
     **packed(**CORRECTION),
     **under(
         LAYER,
         {
-            "Wg": "mlp.gate_up_proj.weight[+f d]",
-            "Wu": "mlp.gate_up_proj.weight[+f d]",
+            **gate_and_up("mlp.gate_up_proj"),
             "Wd": "mlp.down_proj.weight",
             "Sg": "mlp.shared_experts.gate_up_proj.weight[+s d]",
             "Su": "mlp.shared_experts.gate_up_proj.weight[+s d]",

@@ -21,7 +21,7 @@ from assay.sources.families.common import (
     windows,
 )
 from assay.sources.families.dense import FULL, LLAMA, SLIDING, biased
-from assay.sources.families.experts import LAYER, MIXTRAL, QK_NORM, beside, chosen, label, packed, window_of
+from assay.sources.families.experts import LAYER, MIXTRAL, beside, chosen, label, packed, window_of
 
 
 def experts_of(c: Config, default: int, k: int, key: str = "num_local_experts") -> tuple[int, int]:
@@ -78,7 +78,7 @@ def phimoe(c: Config) -> Decoder:
     return stack(c, (layer,) * depth(c, 32), d, norm, vocab=32064, trained=131072, bias=bias)
 
 
-MINIMAX = {**MIXTRAL, **QK_NORM, **under(LAYER, {"Cr": "~mlp.e_score_correction_bias"})}
+MINIMAX = {**MIXTRAL, **under(LAYER, {"Cr": "~mlp.e_score_correction_bias"})}
 
 
 @family(
@@ -135,7 +135,7 @@ def olmo_parts(
     return attention, Moe(of, chosen_of, c.size("intermediate_size", width), router, activation=activation(c))
 
 
-@family("olmoe", cls="OlmoeForCausalLM", names={**MIXTRAL, **QK_NORM})
+@family("olmoe", cls="OlmoeForCausalLM", names=MIXTRAL)
 def olmoe(c: Config) -> Decoder:
     """Muennighoff et al. 2024."""
     d = c.size("hidden_size", 2048)
@@ -152,7 +152,6 @@ def _clipped(attention: Attention, c: Config) -> Attention:
 
 FLEX_OLMO = {
     **MIXTRAL,
-    **QK_NORM,
     **under(LAYER, {"Gpa": "post_attention_layernorm.weight", "Gpm": "post_feedforward_layernorm.weight"}),
 }
 

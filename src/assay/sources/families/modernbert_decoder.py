@@ -8,6 +8,7 @@ from assay.blocks.stacks import Branch, Step
 from assay.sources.config import Config
 from assay.sources.families.common import activation, by_kind, depth, family, rope, under
 from assay.sources.families.dense import FULL, SLIDING, biased, layer_types
+from assay.sources.families.names import gate_and_up
 
 NAMES = {
     "E": "model.embeddings.tok_embeddings.weight",
@@ -26,10 +27,7 @@ NAMES = {
             "Wv": "attn.v_proj.weight",
             "Wo": "attn.Wo.weight",
             "Gm": "mlp_norm.weight",
-            "Wg": "mlp.Wi.weight[+f d]",
-            "Wu": "mlp.Wi.weight[+f d]",
-            "Wg_bias": "mlp.Wi.bias[+f]",
-            "Wu_bias": "mlp.Wi.bias[+f]",
+            **gate_and_up("mlp.Wi", biases=True),
             "Wd": "mlp.Wo.weight",
         },
     ),

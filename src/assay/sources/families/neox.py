@@ -6,10 +6,11 @@ from assay.blocks import Attention, Branch, Decoder, Embedding, Head, Layer, Mlp
 from assay.sources.config import Config
 from assay.sources.families.common import activation, depth, family, layernorm, parallel, pre_norm, rope, stack, under
 from assay.sources.families.dense import biased
-from assay.sources.families.gpt import SUMMARY, TODAY, inner_width, interleaved, names
+from assay.sources.families.gpt import SUMMARY, TODAY, inner_width, names
+from assay.sources.families.names import behind, interleaved
 
 NEOX_LAYER = {
-    **interleaved("attention.query_key_value.weight", "attention.query_key_value.bias"),
+    **interleaved("attention.query_key_value"),
     "Ga": "input_layernorm.weight",
     "Wo": "attention.dense.weight",
     "Gm": "post_attention_layernorm.weight",
@@ -82,9 +83,7 @@ J_LAYER = {
 }
 # CodeGen's rows lie in four parts, one a device it was trained on, each with queries, values and keys
 CODEGEN = {
-    "Wq": "attn.qkv_proj.weight[+(g r k) d]",
-    "Wk": "attn.qkv_proj.weight[+(g k) d]",
-    "Wv": "attn.qkv_proj.weight[+(g v) d]",
+    **behind("attn.qkv_proj"),
 }
 
 

@@ -17,18 +17,9 @@ from assay.sources.families.common import (
     stack,
     under,
 )
-from assay.sources.families.gpt import interleaved
+from assay.sources.families.names import GATED, NORMS, PROJECTIONS, TABLES, behind, gate_and_up, interleaved
 
-TABLES = {"E": "model.embed_tokens.weight", "Gf": "model.norm.weight", "Wout": "lm_head.weight"}
-PROJECTIONS = {
-    "Wq": "self_attn.q_proj.weight",
-    "Wk": "self_attn.k_proj.weight",
-    "Wv": "self_attn.v_proj.weight",
-    "Wo": "self_attn.o_proj.weight",
-}
-HEAD_NORMS = {"Gqn": "self_attn.q_layernorm.weight", "Gkn": "self_attn.k_layernorm.weight"}
-NORMS = {"Ga": "input_layernorm.weight", "Gs0": "input_layernorm.weight", "Gm": "post_attention_layernorm.weight"}
-GATED = {"Wg": "mlp.gate_proj.weight", "Wu": "mlp.up_proj.weight", "Wd": "mlp.down_proj.weight"}
+_HEAD_NORMS = {"Gqn": "self_attn.q_layernorm.weight", "Gkn": "self_attn.k_layernorm.weight"}
 
 PHI = {
     **TABLES,
@@ -37,7 +28,7 @@ PHI = {
         "model.layers.{i}.",
         NORMS
         | PROJECTIONS
-        | HEAD_NORMS
+        | _HEAD_NORMS
         | {"Wo": "self_attn.dense.weight", "Wu": "mlp.fc1.weight", "Wd": "mlp.fc2.weight"},
     ),
 }
@@ -66,13 +57,10 @@ PHI3 = TABLES | under(
     "model.layers.{i}.",
     {
         "Ga": "input_layernorm.weight",
-        "Wq": "self_attn.qkv_proj.weight[+(g r k) d]",
-        "Wk": "self_attn.qkv_proj.weight[+(g k) d]",
-        "Wv": "self_attn.qkv_proj.weight[+(g v) d]",
+        **behind("self_attn.qkv_proj"),
         "Wo": "self_attn.o_proj.weight",
         "Gm": "post_attention_layernorm.weight",
-        "Wg": "mlp.gate_up_proj.weight[+f d]",
-        "Wu": "mlp.gate_up_proj.weight[+f d]",
+        **gate_and_up("mlp.gate_up_proj"),
         "Wd": "mlp.down_proj.weight",
     },
 )
@@ -173,8 +161,8 @@ PERSIMMON = {
     **under(
         "model.layers.{i}.",
         NORMS
-        | HEAD_NORMS
-        | interleaved("self_attn.query_key_value.weight", "self_attn.query_key_value.bias")
+        | _HEAD_NORMS
+        | interleaved("self_attn.query_key_value")
         | {
             "Wo": "self_attn.dense.weight",
             "Wu": "mlp.dense_h_to_4h.weight",

@@ -22,7 +22,6 @@ from assay.sources.families.dense import FULL, SLIDING, biased
 from assay.sources.families.experts import (
     LAYER,
     MIXTRAL,
-    QK_NORM,
     alike,
     beside,
     chosen,
@@ -81,10 +80,7 @@ def qwen2_moe(c: Config) -> Decoder:
     return stack(c, layered(kinds, sparse, attention, mlp, moe, norm), d, norm, vocab=151936, trained=32768)
 
 
-QWEN3 = {**MIXTRAL, **QK_NORM}
-
-
-@family("qwen3_moe", cls="Qwen3MoeForCausalLM", names=QWEN3, harmless=CARRIED)
+@family("qwen3_moe", cls="Qwen3MoeForCausalLM", names=MIXTRAL, harmless=CARRIED)
 def qwen3_moe(c: Config) -> Decoder:
     """Yang et al. 2025: norms of queries and keys, no shared expert."""
     c.rename(num_local_experts="num_experts")
@@ -111,7 +107,7 @@ def qwen3_moe(c: Config) -> Decoder:
     return stack(c, alike(sparse, attention, mlp, moe, norm), d, norm, vocab=151936, trained=32768)
 
 
-FLINT = {**QWEN3, **beside("mlp.shared_expert."), **under(LAYER, {"Sinks": "self_attn.sinks"})}
+FLINT = {**MIXTRAL, **beside("mlp.shared_expert."), **under(LAYER, {"Sinks": "self_attn.sinks"})}
 
 
 @family("flint", cls="FlintForCausalLM", names=FLINT)
@@ -149,7 +145,7 @@ def flint(c: Config) -> Decoder:
 @family(
     "mellum",
     cls="MellumForCausalLM",
-    names=QWEN3,
+    names=MIXTRAL,
     harmless=(*CARRIED, "num_mtp_layers", "mtp_layer_types", "mtp_mlp_layer_types"),
 )
 def mellum(c: Config) -> Decoder:

@@ -39,6 +39,7 @@ from assay.sources.families.experts import LAYER, packed
 from assay.sources.families.granite_moe import GRANITE, granite_experts, granite_stack
 from assay.sources.families.mamba import HARMLESS, MAMBA, MAMBA2, mamba2_mixer, rank, share
 from assay.sources.families.mixtral import experts_of
+from assay.sources.families.names import gate_and_up
 
 ATTENTION, SCAN = "full_attention", "linear_attention"
 _LOGITS = ("num_logits_to_keep", "calc_logits_for_entire_prompt")  # a setting of ours
@@ -186,8 +187,7 @@ def bamba(c: Config) -> Decoder:
         **under(
             LAYER + "shared_mlp.",
             {
-                "Wg": "input_linear.weight[+f d]",
-                "Wu": "input_linear.weight[+f d]",
+                **gate_and_up("input_linear"),
                 "Wd": "output_linear.weight",
             },
         ),

@@ -34,17 +34,11 @@ from assay.sources.families.encoders import (
     roberta_classes,
     stored,
 )
+from assay.sources.families.names import GATED, PROJECTIONS, behind, gate_and_up
 
 # BERT's layer with its norms behind the sums, by today's names
-_TURNED = {
-    "Gt0": "post_attention_layernorm.weight",
-    "Wq": "self_attn.q_proj.weight",
-    "Wk": "self_attn.k_proj.weight",
-    "Wv": "self_attn.v_proj.weight",
-    "Wo": "self_attn.o_proj.weight",
-    "Gt1": "post_mlp_layernorm.weight",
-}
-_GATED = _TURNED | {"Wg": "mlp.gate_proj.weight", "Wu": "mlp.up_proj.weight", "Wd": "mlp.down_proj.weight"}
+_TURNED = PROJECTIONS | {"Gt0": "post_attention_layernorm.weight", "Gt1": "post_mlp_layernorm.weight"}
+_GATED = _TURNED | GATED
 _SCORE = {"Wscore": "classifier.weight"}
 
 
@@ -145,16 +139,10 @@ def gte(c: Config) -> Encoder:
 # the code that such a repository carries beside its config
 _NEW = {
     "Gt0": "attn_ln.weight",
-    "Wq": "attention.qkv_proj.weight[+(g r k) d]",
-    "Wk": "attention.qkv_proj.weight[+(g k) d]",
-    "Wv": "attention.qkv_proj.weight[+(g v) d]",
-    "Bq": "attention.qkv_proj.bias[+(g r k)]",
-    "Bk": "attention.qkv_proj.bias[+(g k)]",
-    "Bv": "attention.qkv_proj.bias[+(g v)]",
+    **behind("attention.qkv_proj", biases=True),
     "Wo": "attention.o_proj.weight",
     "Gt1": "mlp_ln.weight",
-    "Wu": "mlp.up_gate_proj.weight[+f d]",
-    "Wg": "mlp.up_gate_proj.weight[+f d]",
+    **gate_and_up("mlp.up_gate_proj"),
     "Wd": "mlp.down_proj.weight",
 }
 
