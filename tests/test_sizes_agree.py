@@ -36,7 +36,7 @@ from assay.blocks.latent import GatedLatent
 from assay.blocks.linear import GatedLru, Lightning, MatrixLstm, Rwkv, RwkvMlp
 from assay.blocks.mlp import ScaledMlp
 from assay.blocks.moe import LatentMoe
-from assay.blocks.shared import SharedAttention, SharedBlock, SharedMlp
+from assay.blocks.shared_block import SharedAttention, SharedBlock, SharedMlp
 from assay.errors import SourceError
 from assay.kinds import Extent, Stepped, Visible, kind_of
 from assay.readings.binding import bind

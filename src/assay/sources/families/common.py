@@ -294,7 +294,7 @@ def predicting(c: Config, made: Decoder, layer: Layer, norm: Norm) -> Decoder:
     if not c.mtp:
         c.skip(key)
         return made
-    from assay.blocks.further import FurtherDecoder, FurtherLayer
+    from assay.blocks.multi_token import FurtherDecoder, FurtherLayer
 
     count = c.size(key, most=DEPTH)
     module = FurtherLayer(layer.steps, "further prediction", made.embedding.vocab, made.width, norm)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import isqrt
 
 from assay.blocks import Body, Branch, Decoder, Layer, Mlp, Step
-from assay.blocks.dynamic import DynamicMask, ProductKeys
+from assay.blocks.dynamic_mask import DynamicMask, ProductKeys
 from assay.sources.config import Config
 from assay.sources.families.common import activation, depth, family, heads, rms, rope, stack, under
 from assay.sources.families.dense import LLAMA

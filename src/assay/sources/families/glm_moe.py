@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from assay.blocks import Attention, Decoder, Layer, Mlp, Moe
-from assay.blocks.further import further_names
+from assay.blocks.multi_token import further_names
 from assay.sources.config import Config
 from assay.sources.families.common import (
     activation,

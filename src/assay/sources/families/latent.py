@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any, Literal
 
 from assay.blocks import Body, Branch, Decoder, Latent, Layer, Mlp, Moe, Norm, Router, Step
-from assay.blocks.further import further_names
+from assay.blocks.multi_token import further_names
 from assay.sources.config import Config
 from assay.sources.families.common import activation, by_kind, depth, family, predicting, rms, rope, stack, under
 from assay.sources.families.dense import biased

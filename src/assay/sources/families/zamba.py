@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from assay.blocks import Body, Branch, Decoder, Head, Layer, Mamba, Mamba2, Norm, Step
-from assay.blocks.shared import KeptEmbedding, SharedAttention, SharedBlock, SharedMlp
+from assay.blocks.shared_block import KeptEmbedding, SharedAttention, SharedBlock, SharedMlp
 from assay.records import replace
 from assay.sources.config import Config
 from assay.sources.families.common import activation, by_kind, depth, family, rms, rope, under
