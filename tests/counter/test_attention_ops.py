@@ -75,6 +75,23 @@ def test_rules_of_every_backend(name: str) -> None:
     assert back == rows * (3 * 8 + 2 * 3)
 
 
+@pytest.mark.parametrize("name", ["flash", "efficient", "cudnn"])
+def test_kernels_of_graphics_processors_by_their_shapes(name: str) -> None:
+    """Their ops run on meta, forward and backward, as they are called on CUDA; the stock counter has rules for them."""
+    op = getattr(torch.ops.aten, f"_scaled_dot_product_{name}_attention")
+    rest = {"flash": (), "efficient": (None, True), "cudnn": (None, True)}[name]
+
+    def attend(*tensors: Any) -> Any:
+        return op(*tensors, *rest)[0]
+
+    found = measure(attend, *qkv("meta"), backward=True)
+    assert (found.flops.forward, found.flops.backward) == (2 * PRODUCT, 5 * PRODUCT)
+    assert found.flops.by_op.keys() == {f"aten::{op.__name__}", f"aten::{op.__name__}_backward"}
+    with FlopCounterMode(display=False) as stock:
+        attend(*qkv("meta")).sum().backward()
+    assert stock.get_total_flops() == found.flops.total
+
+
 @pytest.mark.parametrize(
     ("name", "places"),
     [

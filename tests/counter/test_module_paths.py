@@ -127,6 +127,21 @@ def test_modules_of_a_function_go_by_their_class() -> None:
     assert split(found) == {"": (3 * ONE, 0), "Linear": (2 * ONE, 0), "Linear_2": (ONE, 0)}
 
 
+def test_modules_made_by_the_code() -> None:
+    """Each is one of its own, though the memory of one may be that of the last."""
+
+    def make(x: Any) -> Any:
+        for _ in range(3):
+            x = torch.nn.Linear(4, 4)(x)
+        return x
+
+    with torch.no_grad():
+        found = measure(make, ROWS)
+    assert split(found) == {"": (3 * ONE, 0)} | dict.fromkeys(("Linear", "Linear_2", "Linear_3"), (ONE, 0))
+    assert found.parameters == 60
+    assert found.peak_bytes == 4 * (12 + 12 + 20 + 12)  # x, a step's input, its weights and its result
+
+
 def test_a_method_has_its_modules_tree() -> None:
     net = Twice()
     assert measure(net.forward, ROWS).flops.by_module == measure(net, ROWS).flops.by_module

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -135,6 +136,18 @@ def test_products_of_experts() -> None:
     assert (found.flops.forward, found.flops.backward) == (3072, 6144)
     on_meta = [one.detach().to("meta") for one in (rows, experts)]
     assert measure(torch._grouped_mm, *on_meta, offs=ends.to("meta")).flops.total == 3072
+
+
+def test_triangular_systems() -> None:
+    """Two triangles [4 4] with 5 right sides each: n² m."""
+    a, b = torch.eye(4).expand(2, 4, 4), t(2, 4, 5)
+    found = measure(torch.linalg.solve_triangular, a, b, upper=False, backward=True)
+    assert (found.flops.forward, found.flops.backward) == (2 * 4 * 4 * 5, 2 * 4 * 4 * 5)  # the same with its transpose
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # that it is of old
+        assert measure(torch.triangular_solve, b.detach()[0], a[0]).flops.total == 4 * 4 * 5
+    from_the_right = torch.linalg.solve_triangular
+    assert measure(from_the_right, a[0], t(5, 4), upper=True, left=False).flops.total == 4 * 4 * 5
 
 
 @pytest.mark.parametrize("layers", [1, 2])

@@ -104,6 +104,11 @@ def test_what_cannot_be_measured() -> None:
         measure(torch.nn.Linear(4, 5), nested)
 
 
+def test_what_cannot_be_followed() -> None:
+    with pytest.raises(MeasureError, match=r"what autograd keeps cannot be followed here: torch.func.\{grad"):
+        measure(torch.func.grad(lambda x: x.sum()), torch.ones(3))
+
+
 def test_without_pytorch() -> None:
     code = "import sys; sys.modules['torch'] = None; import assay; assay.measure(print)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)

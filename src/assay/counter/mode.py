@@ -13,7 +13,7 @@ from assay.counter.free import sort_of
 from assay.counter.paths import Paths, in_backward
 from assay.counter.result import OpRow
 from assay.counter.rules import RULES, Call
-from assay.counter.storages import WEIGHT, Storages
+from assay.counter.storages import WEIGHT, Storages, Weights
 from assay.errors import MeasureError
 
 PLAIN = (torch.Tensor, torch.nn.Parameter, torch.nn.Buffer)
@@ -41,14 +41,14 @@ class Counting(TorchDispatchMode):  # type: ignore[misc]
         """Nothing is compiled while a mode like this is on; guarding against it would import the compiler."""
         return False
 
-    def __init__(self, paths: Paths, storages: Storages, allow: frozenset[str]) -> None:
+    def __init__(self, paths: Paths, storages: Storages, weights: Weights, allow: frozenset[str]) -> None:
         super().__init__()
         self.ops: dict[str, Tally] = {}
         self.modules: dict[str, list[int]] = {}
         self.unknown: dict[str, str] = {}
-        self.weights: dict[int, Any] = {}
         self._paths = paths
         self._storages = storages
+        self._weights = weights
         self._allow = allow
         self._kinds: dict[Any, tuple[str, str | None, bool]] = {}
 
@@ -89,7 +89,7 @@ class Counting(TorchDispatchMode):  # type: ignore[misc]
         if name == "aten::lift_fresh":  # a tensor written in the code: made by the run
             self._storages.made_by(tensor)
         elif isinstance(tensor, torch.nn.Parameter):
-            self.weights.setdefault(id(tensor), tensor)
+            self._weights.see(tensor)
             self._storages.given(tensor, WEIGHT)
         else:
             self._storages.given(tensor)

@@ -6,6 +6,7 @@ from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import torch
 from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
@@ -19,15 +20,16 @@ class Paths:
     """
 
     def __init__(self, root: Any, entered: Callable[[Any], None]) -> None:
-        self.modules: dict[str, Any] = {} if root is None else {"": root}
+        self.kinds: dict[str, tuple[str, int]] = {}  # class and parameters of each module that ran
         self.calls: Counter[str] = Counter()
         self._root = root
         self._entered = entered
         self._stack: list[tuple[Any, str]] = []
         self._numbers: list[int] = []  # of the first node made after a change of module …
         self._places: list[str] = []  # … and the module from there on
-        self._names: dict[int, dict[int, str]] = {}  # id of a module -> id of a module within -> its name there
-        self._loose: dict[int, str] = {}
+        self._names: WeakKeyDictionary[Any, dict[int, str]] = WeakKeyDictionary()  # module -> id of one within -> name
+        self._loose: WeakKeyDictionary[Any, str] = WeakKeyDictionary()
+        self._alike: Counter[str] = Counter()
         self._hooks: list[Any] = []
 
     def __enter__(self) -> Paths:
@@ -52,8 +54,8 @@ class Paths:
         path = self._path(module)
         self._stack.append((module, path))
         self.calls[path] += 1
-        if path not in self.modules:
-            self.modules[path] = module
+        if path not in self.kinds:
+            self.kinds[path] = described(module)
         self._entered(module)
         self._turn()
 
@@ -80,17 +82,22 @@ class Paths:
         return self._loosely(module)
 
     def _within(self, module: Any) -> dict[int, str]:
-        if id(module) not in self._names:
-            self._names[id(module)] = {id(inner): name for name, inner in module.named_modules() if name}
-        return self._names[id(module)]
+        if module not in self._names:
+            self._names[module] = {id(inner): name for name, inner in module.named_modules() if name}
+        return self._names[module]
 
     def _loosely(self, module: Any) -> str:
         """A name for a module that nothing measured holds: its class, numbered from the second on."""
-        if id(module) not in self._loose:
+        if module not in self._loose:
             kind = type(module).__name__
-            alike = sum(name == kind or name.startswith(f"{kind}_") for name in self._loose.values())
-            self._loose[id(module)] = f"{kind}_{alike + 1}" if alike else kind
-        return self._loose[id(module)]
+            self._alike[kind] += 1
+            self._loose[module] = kind if self._alike[kind] == 1 else f"{kind}_{self._alike[kind]}"
+        return self._loose[module]
+
+
+def described(module: Any) -> tuple[str, int]:
+    """The class of a module, and its parameters and those below, each once."""
+    return type(module).__name__, sum(one.numel() for one in module.parameters())
 
 
 def in_backward() -> bool:

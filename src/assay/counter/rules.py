@@ -150,6 +150,18 @@ def trilinear(call: Call) -> int:
     return 2 * prod(first) + 2 * prod(second)
 
 
+@rule("aten::linalg_solve_triangular")
+def triangular(call: Call) -> int:
+    """A triangle [n n] and m right sides: n² m, multiplications, additions and divisions (LAPACK Working Note 41)."""
+    return _product(call.result.shape, call.shape(0)[-1]) // 2
+
+
+@rule("aten::triangular_solve")
+def triangular_of_old(call: Call) -> int:
+    """The same with the right sides first."""
+    return _product(call.result[0].shape, call.shape(1)[-1]) // 2
+
+
 # --- convolutions: weights [out, in/groups, taps], transposed [in, out/groups, taps]; taps on padding count ---
 
 

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from assay.counter.result import Flops, Measurement, ModuleRow
 from assay.errors import MeasureError
+
+if TYPE_CHECKING:
+    from assay.counter.paths import Paths
 
 
 def measure(
@@ -37,24 +40,25 @@ def measure(
         raise MeasureError("measuring runs PyTorch, which is not installed: pip install 'assay[torch]'") from None
     from assay.counter.mode import Counting, refuse_unknown
     from assay.counter.paths import Paths, in_backward
-    from assay.counter.storages import GIVEN, WEIGHT, Storages
+    from assay.counter.storages import GIVEN, WEIGHT, Storages, Weights
 
     root = _root(code)
-    storages = Storages()
-    seen: dict[int, Any] = {}
+    storages, weights = Storages(), Weights()
 
     def weigh(module: Any) -> None:
         """What a module holds itself is there before it runs."""
-        for tensor in (*module.parameters(recurse=False), *module.buffers(recurse=False)):
+        for tensor in module.parameters(recurse=False):
+            weights.see(tensor)
             storages.given(tensor, WEIGHT)
-        seen.update({id(tensor): tensor for tensor in module.parameters(recurse=False)})
+        for tensor in module.buffers(recurse=False):
+            storages.given(tensor, WEIGHT)
 
     for module in root.modules() if root is not None else ():
         weigh(module)
     for tensor in _tensors((inputs, options)):
         storages.given(tensor, GIVEN)
     paths = Paths(root, weigh)
-    counting = Counting(paths, storages, _allowed(allow))
+    counting = Counting(paths, storages, weights, _allowed(allow))
     saved: dict[str, int] = {}
 
     def keep(tensor: Any) -> Any:
@@ -63,10 +67,10 @@ def measure(
             saved[path] = saved.get(path, 0) + storages.save(tensor)
         return tensor
 
-    _run(code, inputs, options, backward, (paths, counting), keep, seen)
+    leaves = [*(root.parameters() if root is not None else ()), *_tensors((inputs, options))]
+    _run(lambda: code(*inputs, **options), leaves if backward else None, (paths, counting), keep)
     refuse_unknown(counting.unknown)
-    parameters = {**seen, **counting.weights}
-    modules = _tree(paths, counting.modules, saved, _title(code, root))
+    modules = _tree(paths, root, counting.modules, saved, _title(code, root))
     return Measurement(
         name=_title(code, root),
         flops=Flops(
@@ -75,7 +79,7 @@ def measure(
             by_op={row.name: row.forward + row.backward for row in counting.rows() if row.sort == "counted"},
             by_module={row.path: row.flops for row in modules},
         ),
-        parameters=sum(parameter.numel() for parameter in parameters.values()),
+        parameters=weights.count,
         saved=storages.saved,
         resident_bytes=storages.resident,
         peak_bytes=storages.resident + storages.peak_made,
@@ -84,17 +88,18 @@ def measure(
     )
 
 
-def _run(code: Any, inputs: Any, options: Any, backward: bool, contexts: Any, keep: Any, seen: dict[int, Any]) -> None:
-    """The code, once, with its gradients if asked for."""
+def _run(code: Callable[[], Any], leaves: list[Any] | None, contexts: Any, keep: Callable[[Any], Any]) -> None:
+    """The code, once; backward too where there are leaves, whose gradients are left as they were."""
     import torch
     from torch.autograd.graph import saved_tensors_hooks
 
     paths, counting = contexts
-    with _uncompiled(), paths, counting, saved_tensors_hooks(keep, lambda tensor: tensor):
-        result = code(*inputs, **options)
-        if backward:
+    kept = saved_tensors_hooks(keep, lambda tensor: tensor)  # the tensor itself: nothing is run or held for it
+    with _uncompiled(), _explained(), paths, counting, kept:
+        result = code()
+        if leaves is not None:
             ends = _ends(result)
-            with _gradients_apart([*seen.values(), *_tensors((inputs, options)), *_leaves(ends)]):
+            with _gradients_apart([*leaves, *_leaves(ends)]):
                 torch.autograd.backward(ends, [torch.ones_like(end) for end in ends])
 
 
@@ -105,6 +110,17 @@ def _uncompiled() -> AbstractContextManager[Any]:
     if not {"torch._dynamo", "torch.nn.attention.flex_attention"} & sys.modules.keys():
         return nullcontext()  # nothing is compiled, and asking for this would import the compiler
     return torch.compiler.set_stance("force_eager")  # type: ignore[no-any-return]
+
+
+@contextmanager
+def _explained() -> Iterator[None]:
+    """One line where PyTorch cannot be watched."""
+    try:
+        yield
+    except RuntimeError as error:
+        if "saved tensor hooks" not in str(error):
+            raise
+        raise MeasureError(f"what autograd keeps cannot be followed here: {error}") from None
 
 
 def _ends(result: Any) -> list[Any]:
@@ -182,29 +198,25 @@ def _title(code: Any, root: Any) -> str:
     return type(root).__name__ if root is not None else getattr(code, "__name__", type(code).__name__)
 
 
-def _tree(paths: Any, flops: dict[str, list[int]], saved: dict[str, int], title: str) -> tuple[ModuleRow, ...]:
+def _tree(
+    paths: Paths, root: Any, flops: dict[str, list[int]], saved: dict[str, int], title: str
+) -> tuple[ModuleRow, ...]:
     """A row for every module that ran, and for those that hold it; each with what is below it."""
-    known = dict(paths.modules[""].named_modules()) if "" in paths.modules else {}
-    known |= paths.modules
+    from assay.counter.paths import described
+
+    inner = dict(root.named_modules()) if root is not None else {}
     sums: dict[str, list[int]] = {"": [0, 0, 0]}
     for path in {*paths.calls, *flops, *saved}:
         own = (*flops.get(path, (0, 0)), saved.get(path, 0))
         for above in _upwards(path):
             total = sums.setdefault(above, [0, 0, 0])
             total[:] = [a + b for a, b in zip(total, own, strict=True)]
-    order = {path: place for place, path in enumerate(known)}
-    return tuple(
-        ModuleRow(
-            path=path,
-            kind=type(known[path]).__name__ if path in known else title,
-            calls=paths.calls[path],
-            parameters=sum(one.numel() for one in known[path].parameters()) if path in known else 0,
-            forward=forward,
-            backward=back,
-            saved=kept,
-        )
-        for path, (forward, back, kept) in sorted(sums.items(), key=lambda item: order.get(item[0], -1))
-    )
+    rows = []
+    for path in dict.fromkeys(("", *inner, *paths.kinds)):  # as they are held, then as they ran
+        if path in sums:
+            kind, parameters = paths.kinds.get(path) or (described(inner[path]) if path in inner else (title, 0))
+            rows.append(ModuleRow(path, kind, paths.calls[path], parameters, *sums[path]))
+    return tuple(rows)
 
 
 def _upwards(path: str) -> Iterator[str]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import weakref
 from typing import Any
 
+from torch.utils.weak import WeakIdKeyDictionary
+
 from assay.counter.result import Saved
 
 MADE, GIVEN, WEIGHT = "activations", "inputs", "weights"
@@ -80,6 +82,20 @@ class Storages:
         self._kept[held.origin] -= held.saved
         if held.origin == MADE:
             self.made -= held.bytes
+
+
+class Weights:
+    """Parameters, each counted once."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._seen = WeakIdKeyDictionary()
+
+    def see(self, tensor: Any) -> None:
+        """Count a parameter that was not seen before."""
+        if tensor not in self._seen:
+            self._seen[tensor] = True
+            self.count += tensor.numel()
 
 
 def _storage(tensor: Any) -> Any:
