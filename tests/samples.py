@@ -75,8 +75,8 @@ def _decoders() -> dict[str, list[Row]]:
 
 
 def _others() -> dict[str, list[Row]]:
-    encoders, pairs, vision = map(_module, ("encoder", "encdec", "vision"))
-    music = {**vision.SOUNDS["audioflamingo3, small"][0], "model_type": "musicflamingo"}
+    encoders, pairs, vision, sound = map(_module, ("encoder", "encdec", "vision", "sound"))
+    music = {**sound.SOUNDS["audioflamingo3, small"][0], "model_type": "musicflamingo"}
     music["audio_config"] = {**music["audio_config"], "model_type": "audioflamingo3_encoder"}
     text = _module("sparse").GEMMA4_UNIFIED
     unified = {"model_type": "gemma4_unified", "text_config": text, "vision_config": None, "audio_config": None}
@@ -93,15 +93,20 @@ def _others() -> dict[str, list[Row]]:
             *((config, SPEECH, True) for config in pairs.SPEECH),
             (pairs.whisper(), SPEECH, True),
         ],
+        sound.__name__: [
+            *((config, auto, False) for config, auto in sound.SOUNDS.values()),
+            (music, "MusicFlamingoForConditionalGeneration", False),
+            *((config, HEARD, False) for config in sound.SPEECH.values()),
+            ({**sound.SPEECH["granite_speech, small"], "model_type": "granite_speech_plus"}, HEARD, False),
+        ],
         vision.__name__: [
             *((config, auto, False) for config, auto in vision.VISION.values()),
-            *((config, auto, False) for config, auto in vision.SOUNDS.values()),
             *((config, BASE, False) for config in vision.PAIRS.values()),
             *((config, SEEN, False) for config in vision.TOWERS.values()),
             ({**vision.TOWERS["idefics3, small"], "model_type": "smolvlm"}, SEEN, False),
             (unified, SEEN, False),
-            (music, "MusicFlamingoForConditionalGeneration", False),
             (vision.TILES, CAUSAL, False),
+            *((config, CAUSAL, True) for config in vision.EARLY.values()),
         ],
     }
 
@@ -117,7 +122,7 @@ def samples() -> dict[str, list[Sample]]:
 
 
 # where the library has no tied head, or what it shares between layers hangs on the same key, a config is followed
-OWN_HEADS = frozenset("kimi_linear bailing_hybrid xlstm zamba zamba2 t5 mt5 umt5 longt5".split())
+OWN_HEADS = frozenset("nemotron_h kimi_linear bailing_hybrid xlstm zamba zamba2 t5 mt5 umt5 longt5".split())
 FIXED = frozenset("is_decoder add_cross_attention".split())
 
 
@@ -219,6 +224,7 @@ HAND = """
     sparse     test_inkling2_counts_but_for_padding              flops                     inkling2_text
     vision     test_gemma4_tower_by_hand                         flops                     gemma4
     vision     test_flops_of_layers_that_look_at_images          flops                     mllama
+    sound      test_flops_of_queries_to_a_sound                  flops                     granite_speech
     vision     test_flops_of_towers_of_any_size                  flops                     qwen3_5 glm4v
 """
 SAME = {"kimi_k2": "deepseek_v3", "new": "gte"}  # the same reader, under another type
@@ -264,7 +270,10 @@ def witnesses() -> dict[str, dict[str, list[str]]]:
         holds(case.model_type, recurrent.__name__, "flops", "cache")
     for config, *_ in classic.PUBLISHED.values():
         holds(config["model_type"], classic.__name__, "parameters")
-    vision = _module("vision")
+    vision, sound = _module("vision"), _module("sound")
+    for config, _ in sound.SOUNDS.values():
+        if len(config) > 1:
+            holds(config["model_type"], sound.__name__, "flops")
     for case in vision.PIXELS:
         holds(vision.TOWERS[case]["model_type"], vision.__name__, "flops")
     for model_type, test, figures in _by_hand():

@@ -213,6 +213,12 @@ def heads(
     return Heads(query, groups, per)
 
 
+def no_own_width(c: Config, width: int, h: Heads) -> None:
+    """Refuse a head width but that of the model over its heads, for classes that take no other."""
+    if h.query * h.width != width:
+        c.fail("head_dim", f"hidden_size / num_attention_heads, {int(width)} / {int(h.query)}, for this model_type")
+
+
 def depth(c: Config, default: int | None = None, key: str = "num_hidden_layers") -> int:
     """How many layers."""
     return c.size(key, default, most=DEPTH)

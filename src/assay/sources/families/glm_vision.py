@@ -106,6 +106,7 @@ def glm(c: Config, usual: str) -> Multimodal:
     _, values = READ_AS[usual]
     inner = c.child("text_config") if c.has("text_config") or "hidden_size" not in c.data else c
     inner.absent(**values)
+    inner.inert("use_qk_norm", False)
     if not inner.has("head_dim"):  # both readers have a width of their own
         width, heads = inner.size("hidden_size"), inner.size("num_attention_heads")
         inner.data = {**inner.data, "head_dim": width // heads}

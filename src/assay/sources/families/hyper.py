@@ -53,7 +53,7 @@ def hy_v4(c: Config) -> Decoder:
     indices = shared_indices(c, n, lambda i: "full" if i == 0 or (i - 1) % 4 == 0 else "shared")
     streams = Streams(c.size("hc_mult"), eps=c.positive("hc_eps", 1e-6))
     c.positive("hc_magnitude", 2.0)
-    kinds = sparse_layers(c, n, 1)
+    kinds = sparse_layers(c, n, 1, free=False)
     limit = c.positive("swiglu_limit", 10.0)
     experts = routed(c) if "sparse" in kinds else None
     if experts is not None:

@@ -111,16 +111,19 @@ _SPARSE = tuple(
 )
 
 
-def sparse_layers(c: Config, layers: int, first: int, steps: bool = False) -> list[str]:
+def sparse_layers(c: Config, layers: int, first: int, steps: bool = False, free: bool = True) -> list[str]:
     """Which layers have experts: as `mlp_layer_types` lists, else all from `first_k_dense_replace` on.
 
-    `steps`: of these, those that `moe_layer_freq` divides; classes differ in whether they look at it.
+    `steps`: of these, those that `moe_layer_freq` divides; classes differ in whether they look at it, and, if not
+    `free`, at the first.
     """
     kinds = c.sequence("mlp_layer_types", lambda v: v in ("dense", "sparse"), "dense or sparse", layers)
     if kinds is not None:
         c.skip("first_k_dense_replace", "moe_layer_freq")
     else:
-        first = c.size("first_k_dense_replace", first, least=0)
+        if not free:
+            c.inert("first_k_dense_replace", first)
+        first = c.size("first_k_dense_replace", first, least=0) if free else first
         if not steps:
             c.inert("moe_layer_freq", 1)
         every = c.size("moe_layer_freq", 1) if steps and c.has("moe_layer_freq") else 1
@@ -187,7 +190,7 @@ def glm4_moe_lite(c: Config) -> Decoder:
     c.absent(qk_nope_head_dim=192, qk_rope_head_dim=64, v_head_dim=256, intermediate_size=10240)
     c.absent(n_routed_experts=64, num_experts_per_tok=4, moe_intermediate_size=1536, n_shared_experts=1)
     c.absent(n_group=1, topk_group=1, norm_topk_prob=True, routed_scaling_factor=1.8)
-    return decoder(c, sparse_layers(c, depth(c), 1), routed(c))
+    return decoder(c, sparse_layers(c, depth(c), 1, free=False), routed(c))
 
 
 @family(

@@ -129,11 +129,13 @@ def two(c: Config, width: int, out: int, many: int, drop: str, norm: Norm | None
     return Drawn("projector", tuple(made), {"d": width, "q": many, "j": out, "k": out})
 
 
-def llava_like(c: Config, usual: str, whole: Mapping[str, Any], text: str, strategy: str = "default") -> Multimodal:
+def llava_like(
+    c: Config, usual: str, whole: Mapping[str, Any], text: str, strategy: str = "default", either: bool = True
+) -> Multimodal:
     """A tower, two matrices, a text model."""
     tower, drop = kept(c, seen(c, usual, whole), strategy)
     many = features(c, -2)
-    read = text_of(c, text, tied=False, either=True)
+    read = text_of(c, text, tied=False, either=either)
     bias = c.flag("multimodal_projector_bias", True)
     made = replace(tower, ends=(*tower.ends, two(c, tower.width, read[0].width, many, drop, bias=bias)))
     made = replace(made, names={**(made.names or {}), **TWO})
@@ -162,7 +164,7 @@ CROPS = "an image is cut into several of the tower's size, and each is one of --
 def llava_next(c: Config) -> Multimodal:
     """Liu et al. 2024, LLaVA-NeXT: large images as several; a learned token ends a row of patches."""
     c.skip("image_grid_pinpoints", "use_image_newline_parameter")
-    made = llava_like(c, "clip_vision_model", CLIP_LARGE, "llama")
+    made = llava_like(c, "clip_vision_model", CLIP_LARGE, "llama", either=False)
     c.notes.append(CROPS)
     return ended(made)
 
@@ -192,7 +194,7 @@ def vipllava(c: Config) -> Multimodal:
     tower, drop = replace(tower, axes={**tower.axes, "o": int(tower.axes["n"]) - 1}), "y = slice(x[b n d]) -> [b o d]"
     many = features(c, [-2, -5, -8, -11, 6])
     norm = Norm("layernorm", "gain+bias", c.positive("projector_layernorm_eps", 1e-5))
-    read = text_of(c, "llama", tied=False, either=True)
+    read = text_of(c, "llama", tied=False)
     c.skip("image_seq_length")
     if many < 2:
         c.fail("vision_feature_layer", "a list of at least 2 indices for this model_type")

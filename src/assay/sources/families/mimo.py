@@ -54,7 +54,8 @@ def mimo_v2_flash(c: Config) -> Decoder:
     mlp = Mlp(c.size("intermediate_size", 16384), activation=activation(c))
     moe = routed(c, "n_routed_experts", 256, 8, 2048, None)
     partial = 1.0 if c.has("rope_parameters") else 0.334
-    narrow = c.size("swa_num_key_value_heads", 2 * h.kv)
+    narrow = 2 * h.kv
+    c.inert("swa_num_key_value_heads", narrow)
     c.divides("num_attention_heads", h.query, "swa_num_key_value_heads", narrow)
     for key, of in (("swa_num_attention_heads", h.query), ("swa_head_dim", h.width), ("swa_v_head_dim", value)):
         c.inert(key, int(of))

@@ -20,6 +20,7 @@ from assay.sources.families.common import (
     depth,
     family,
     heads,
+    no_own_width,
     pre_norm,
     rms,
     rope,
@@ -136,6 +137,7 @@ def text(c: Config, seen: int) -> Looking:
     width, h, norm, rows = c.size("hidden_size"), heads(c, c.size("hidden_size")), rms(c), c.size("vocab_size")
     listed = c.sequence("cross_attention_layers", lambda v: type(v) is int and v >= 0, "indices of layers") or []
     mlp = Mlp(c.size("intermediate_size"), activation=activation(c))
+    no_own_width(c, width, h)
     own = Attention(h.query, h.kv, h.width, positions=rope(c, h.width, 5e5))
     cross = Seeing(h.query, h.kv, h.width, norm=norm)
 

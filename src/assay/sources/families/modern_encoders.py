@@ -20,6 +20,7 @@ from assay.sources.families.common import (
     depth,
     heads,
     labels,
+    no_own_width,
     pre_norm,
     rms,
     rope,
@@ -35,7 +36,7 @@ from assay.sources.families.encoders import (
 
 Over = Literal["first", "mean", "all"]
 
-_MODERN = {
+MODERN = {
     "E": "model.embeddings.tok_embeddings.weight",
     "Ge": "model.embeddings.norm.weight",
     "Gf": "model.final_norm.weight",
@@ -59,15 +60,16 @@ _MODERN = {
         },
     ),
 }
-_MODERN_HEAD = {"Wdense": "head.dense.weight", "Ghead": "head.norm.weight", "Wout": "decoder.weight"}
-_MODERN_SCORE = {"Wpool": "head.dense.weight", "Ghead": "head.norm.weight", "Wscore": "classifier.weight"}
+MODERN_HEAD = {"Wdense": "head.dense.weight", "Ghead": "head.norm.weight", "Wout": "decoder.weight"}
+MODERN_SCORE = {"Wpool": "head.dense.weight", "Ghead": "head.norm.weight", "Wscore": "classifier.weight"}
 
 
 def _modern_norm(c: Config) -> Norm:
     return Norm("layernorm", "gain+bias" if c.flag("norm_bias", False) else "gain", c.positive("norm_eps", 1e-5))
 
 
-def _modern_masked(c: Config, made: Decoder) -> MaskedHead:
+def masked_head(c: Config, made: Decoder) -> MaskedHead:
+    """ModernBERT's head: a dense layer, its norm, the vocabulary."""
     return MaskedHead(
         made.embedding.vocab,
         made.width,
@@ -80,7 +82,7 @@ def _modern_masked(c: Config, made: Decoder) -> MaskedHead:
     )
 
 
-def _modern_labels(over: Over | None, count: Callable[[Config], int]) -> Callable[[Config, Decoder], Pooler]:
+def labelled(over: Over | None, count: Callable[[Config], int]) -> Callable[[Config, Decoder], Pooler]:
     """Labels of each token, or of what `classifier_pooling` makes of all."""
 
     def end(c: Config, made: Decoder) -> Pooler:
@@ -93,23 +95,26 @@ def _modern_labels(over: Over | None, count: Callable[[Config], int]) -> Callabl
     return end
 
 
+HARMLESS = """
+    classifier_pooling classifier_activation classifier_bias decoder_bias tie_word_embeddings mlp_dropout
+    sparse_prediction sparse_pred_ignore_index reference_compile repad_logits_with_grad deterministic_flash_attn
+    position_embedding_type
+""".split()
+
+
 @encoder(
     "modernbert",
     stem="ModernBert",
-    names=_MODERN,
+    names=MODERN,
     classes=(
-        Class(MASKED, "ForMaskedLM", _modern_masked, _MODERN_HEAD),
+        Class(MASKED, "ForMaskedLM", masked_head, MODERN_HEAD),
         Class(BASE, "Model", nothing, bare=True),
-        Class(SEQUENCE, "ForSequenceClassification", _modern_labels(None, labels), _MODERN_SCORE),
-        Class(TOKEN, "ForTokenClassification", _modern_labels("all", labels), _MODERN_SCORE),
-        Class(QUESTION, "ForQuestionAnswering", _modern_labels("all", labels), _MODERN_SCORE),
-        Class(CHOICE, "ForMultipleChoice", _modern_labels(None, lambda c: 1), _MODERN_SCORE),
+        Class(SEQUENCE, "ForSequenceClassification", labelled(None, labels), MODERN_SCORE),
+        Class(TOKEN, "ForTokenClassification", labelled("all", labels), MODERN_SCORE),
+        Class(QUESTION, "ForQuestionAnswering", labelled("all", labels), MODERN_SCORE),
+        Class(CHOICE, "ForMultipleChoice", labelled(None, lambda c: 1), MODERN_SCORE),
     ),
-    harmless=(
-        *("classifier_pooling", "classifier_activation", "classifier_bias", "decoder_bias", "tie_word_embeddings"),
-        *("mlp_dropout", "sparse_prediction", "sparse_pred_ignore_index", "reference_compile"),
-        *("repad_logits_with_grad", "deterministic_flash_attn", "position_embedding_type"),
-    ),
+    harmless=HARMLESS,
 )
 def modernbert(c: Config) -> Encoder:
     """Warner et al. 2024: windows to both sides but in every third layer; the first layer reads the normed words."""
@@ -253,8 +258,7 @@ def esmc(c: Config) -> Encoder:
     c.inert("tie_word_embeddings", False)
     d, layers = c.size("hidden_size", 2560), depth(c, 80)
     found = heads(c, d, 40)
-    if found.query * found.width != d:  # the norm of all heads is as wide as the model
-        c.fail("head_dim", f"hidden_size / num_attention_heads, {int(d)} / {int(found.query)}")
+    no_own_width(c, d, found)
     gain = Norm("layernorm", "gain")
     attention = Attention(
         found.query,

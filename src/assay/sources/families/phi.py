@@ -10,6 +10,7 @@ from assay.sources.families.common import (
     family,
     heads,
     layernorm,
+    no_own_width,
     parallel,
     pre_norm,
     rms,
@@ -40,12 +41,15 @@ def phi(c: Config) -> Decoder:
     d = c.size("hidden_size", 2048)
     h = heads(c, d, 32)
     norm = layernorm(c, "layer_norm_eps")
+    normed = c.flag("qk_layernorm", False)
+    if normed:
+        no_own_width(c, d, h)
     attention = Attention(
         h.query,
         h.kv,
         h.width,
         bias="qkvo",
-        qk_norm=norm if c.flag("qk_layernorm", False) else None,
+        qk_norm=norm if normed else None,
         positions=rope(c, h.width, partial=0.5),
     )
     mlp = Mlp(c.size("intermediate_size", 8192), gated=False, activation=activation(c, default="gelu_new"), bias="ud")
@@ -138,6 +142,7 @@ def stablelm(c: Config) -> Decoder:
     c.rename(rope_pct="partial_rotary_factor", norm_eps="layer_norm_eps")
     d = c.size("hidden_size", 2560)
     h = heads(c, d, 32, 32)
+    no_own_width(c, d, h)
     norm = layernorm(c, "layer_norm_eps")
     eps = norm.eps
     attention = Attention(

@@ -188,6 +188,10 @@ def older(c: Config, reader: Callable[[Config], tuple[Tower, Sight]], usual: str
     """Files from before the text model had a config of its own hold its keys beside the tower's."""
     seen, sight = reader(c.child("vision_config"))
     c.skip(*HARMLESS)
+    inner = c.child("text_config") if c.has("text_config") else c
+    if inner.has("head_dim"):  # the text model has no use for one, where its layer elsewhere has
+        inner.absent(**READ_AS[usual][1])
+        inner.inert("head_dim", inner.size("hidden_size") // inner.size("num_attention_heads"))
     if c.has("text_config"):
         text = text_of(c, usual, tied=False, read_as=READ_AS, either=True)
     else:

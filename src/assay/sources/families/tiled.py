@@ -81,7 +81,7 @@ def llama4(c: Config) -> Multimodal:
     inner = seen.size("intermediate_size")
     mlp = Mlp(inner, gated=False, activation=activation(seen), bias="ud")
     side = shuffled(seen, seen.positive("pixel_shuffle_ratio", 0.5))
-    text = text_of(c, "llama4_text", tied=False)
+    text = text_of(c, "llama4_text", tied=None, either=True)
     middle, out = seen.size("projector_input_dim", 4096), seen.size("projector_output_dim", 4096)
     given = seen.size("vision_output_dim")
     if (side * side * width, middle, out) != (inner, out, given):  # the class's own sizes are of this kind
@@ -117,6 +117,7 @@ def connected(c: Config, defaults: dict[str, Any]) -> Multimodal:
     """SigLIP's encoder without its head, neighbours as one vector, one matrix."""
     seen = c.child("vision_config")
     seen.absent(**defaults)
+    seen.inert("vision_use_head", False)
     seen.absent(vision_use_head=False)
     seen.skip("max_image_size", "size", "use_base_siglip", "tie_word_embeddings")
     tower = siglip_vision(seen)
