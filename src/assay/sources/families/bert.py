@@ -4,10 +4,15 @@ from __future__ import annotations
 
 from assay.blocks.encoders import Encoder
 from assay.sources.config import Config
-from assay.sources.families.encoders import bert_classes, bert_like, encoder, head, roberta_classes, stored
-
-BERT_HEAD = head("cls.predictions.")
-ROBERTA_HEAD = head("lm_head.", "dense", "layer_norm")
+from assay.sources.families.encoders import (
+    BERT_HEAD,
+    ROBERTA_HEAD,
+    bert_classes,
+    bert_like,
+    encoder,
+    roberta_classes,
+    stored,
+)
 
 
 @encoder("bert", stem="Bert", names=stored("bert."), classes=bert_classes("bert.", BERT_HEAD))

@@ -18,29 +18,32 @@ from assay.sources.families.common import (
     SEQUENCE,
     TOKEN,
     Class,
-    activation,
-    labels,
     pre_norm,
 )
 from assay.sources.families.encoders import (
+    BERT_HEAD,
     LAYER,
+    ROBERTA_HEAD,
     bert_classes,
     bert_like,
     dense_attention,
     each_label,
     encoder,
-    head,
     masked,
     norm_of,
     nothing,
+    own_classifier,
     roberta_classes,
     stored,
     two_matrices,
 )
 
-BERT_HEAD = head("cls.predictions.")
-ROBERTA_HEAD = head("lm_head.", "dense", "layer_norm")
-_SCORE = {"Wscore": "classifier.weight"}
+_LARGE: dict[str, Any] = {
+    "hidden_size": 1024,
+    "num_hidden_layers": 24,
+    "num_attention_heads": 16,
+    "intermediate_size": 4096,
+}
 
 
 def moved(**norms: str) -> dict[str, str]:
@@ -114,13 +117,7 @@ def roberta_prelayernorm(c: Config) -> Encoder:
 )
 def megatron_bert(c: Config) -> Encoder:
     """Shoeybi et al. 2019."""
-    large: dict[str, Any] = {
-        "hidden_size": 1024,
-        "num_hidden_layers": 24,
-        "num_attention_heads": 16,
-        "intermediate_size": 4096,
-    }
-    return _pre(c, bert_like(c, vocab_size=29056, **large), normed=False)
+    return _pre(c, bert_like(c, vocab_size=29056, **_LARGE), normed=False)
 
 
 @encoder(
@@ -131,13 +128,7 @@ def megatron_bert(c: Config) -> Encoder:
 )
 def bert_generation(c: Config) -> Encoder:
     """Rothe et al. 2020, the encoder: no token types."""
-    large: dict[str, Any] = {
-        "hidden_size": 1024,
-        "num_hidden_layers": 24,
-        "num_attention_heads": 16,
-        "intermediate_size": 4096,
-    }
-    made = bert_like(c, vocab_size=50358, **large)
+    made = bert_like(c, vocab_size=50358, **_LARGE)
     return with_tables(made, position=made.limit or 0)
 
 
@@ -241,24 +232,6 @@ def _projected(c: Config, made: Decoder) -> Pooler | None:
 def dpr(c: Config) -> Encoder:
     """Karpukhin et al. 2020: BERT, of which the first token's last state is the answer."""
     return bert_like(c)
-
-
-def _act_labels(c: Config, made: Decoder) -> Pooler:
-    return Pooler(made.width, labels(c), activation=activation(c, default="gelu"))
-
-
-_WHOLE = {"Wpool": "classifier.dense.weight", "Wscore": "classifier.out_proj.weight"}
-
-
-def own_classifier(predictions: Mapping[str, str]) -> tuple[Class, ...]:
-    """Classes of models without a pooler, whose classifier has the layers' activation."""
-    return (
-        Class(MASKED, "ForMaskedLM", masked, predictions),
-        Class(BASE, "Model", nothing, bare=True),
-        Class(SEQUENCE, "ForSequenceClassification", _act_labels, _WHOLE),
-        Class(TOKEN, "ForTokenClassification", each_label, _SCORE),
-        Class(QUESTION, "ForQuestionAnswering", each_label, {"Wscore": "qa_outputs.weight"}),
-    )
 
 
 @encoder(

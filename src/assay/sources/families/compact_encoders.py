@@ -19,9 +19,10 @@ from assay.blocks.compact import (
 from assay.blocks.encoders import Encoder, Pooler
 from assay.blocks.stacks import Branch, Step
 from assay.sources.config import Config
-from assay.sources.families.bert_kin import BERT_HEAD, always_pooled, own_classifier, with_tables
+from assay.sources.families.bert_kin import always_pooled, with_tables
 from assay.sources.families.common import BASE, MASKED, PRETRAINING, SEQUENCE, activation, apart, depth, labels
 from assay.sources.families.encoders import (
+    BERT_HEAD,
     CHOICE,
     LAYER,
     NEXT,
@@ -32,6 +33,7 @@ from assay.sources.families.encoders import (
     head,
     masked,
     norm_of,
+    own_classifier,
     stored,
     two_matrices,
 )

@@ -24,9 +24,12 @@ from assay.sources.families.common import (
     labels,
 )
 from assay.sources.families.encoders import (
+    ANSWER,
+    BERT_HEAD,
     CHOICE,
     DEFAULTS,
     LAYER,
+    SCORE,
     dense_attention,
     each_label,
     encoder,
@@ -40,8 +43,7 @@ from assay.sources.families.encoders import (
     two_matrices,
 )
 
-_SCORE, _POOL = {"Wscore": "classifier.weight"}, {"Wpool": "pooler.dense.weight"}
-_HEAD = head("cls.predictions.")
+_POOL = {"Wpool": "pooler.dense.weight"}
 _NEWER = head("lm_predictions.lm_head.", "dense", "LayerNorm")
 
 
@@ -65,13 +67,13 @@ def _pooled(count: int | None) -> Any:
 
 def _classes(choice: bool) -> tuple[Class, ...]:
     found = (
-        Class(MASKED, "ForMaskedLM", _masked, _HEAD),
+        Class(MASKED, "ForMaskedLM", _masked, BERT_HEAD),
         Class(BASE, "Model", nothing, bare=True),
-        Class(SEQUENCE, "ForSequenceClassification", _pooled(None), _POOL | _SCORE),
-        Class(TOKEN, "ForTokenClassification", each_label, _SCORE),
-        Class(QUESTION, "ForQuestionAnswering", each_label, {"Wscore": "qa_outputs.weight"}),
+        Class(SEQUENCE, "ForSequenceClassification", _pooled(None), _POOL | SCORE),
+        Class(TOKEN, "ForTokenClassification", each_label, SCORE),
+        Class(QUESTION, "ForQuestionAnswering", each_label, ANSWER),
     )
-    return (*found, Class(CHOICE, "ForMultipleChoice", _pooled(1), _POOL | _SCORE)) if choice else found
+    return (*found, Class(CHOICE, "ForMultipleChoice", _pooled(1), _POOL | SCORE)) if choice else found
 
 
 _COMMON = (

@@ -21,7 +21,7 @@ from assay.sources.families.common import (
     under,
     windows,
 )
-from assay.sources.families.names import GATED, HEAD_NORMS, PROJECTIONS, TABLES
+from assay.sources.families.names import llama
 
 # switches that these classes do not read unless their reader says so: off is what they do
 OFF = ("attention_bias", "mlp_bias", "qkv_bias", "use_sliding_window", "use_qk_norm", "qk_norm", "use_mrope")
@@ -29,20 +29,11 @@ OFF = ("attention_bias", "mlp_bias", "qkv_bias", "use_sliding_window", "use_qk_n
 FULL, SLIDING = "full_attention", "sliding_attention"
 
 LLAMA = {
-    **TABLES,
+    **llama(),
+    "Wout": "lm_head.weight",
     **under(
-        "model.layers.{i}.",
-        {
-            **PROJECTIONS,
-            **HEAD_NORMS,
-            **GATED,
-            "Ga": "input_layernorm.weight",
-            "Gm": "post_attention_layernorm.weight",
-            "Alpha_p": "mlp.act_fn.alpha_p",
-            "Alpha_n": "mlp.act_fn.alpha_n",
-            "Beta": "~mlp.act_fn.beta",
-            "Eps": "~mlp.act_fn.eps",
-        },
+        "model.layers.{i}.mlp.act_fn.",
+        {"Alpha_p": "alpha_p", "Alpha_n": "alpha_n", "Beta": "~beta", "Eps": "~eps"},
     ),
 }
 

@@ -21,9 +21,13 @@ from assay.sources.families.common import (
     labels,
 )
 from assay.sources.families.encoders import (
+    ANSWER,
     CHOICE,
     DEFAULTS,
     LAYER,
+    OWN_CLASSIFIER,
+    ROBERTA_HEAD,
+    SCORE,
     bert_classes,
     bert_like,
     dense_attention,
@@ -41,6 +45,7 @@ from assay.sources.families.encoders import (
     post_norm,
     reach,
     roberta_classes,
+    single_bias,
     stored,
     tables,
     two_matrices,
@@ -56,13 +61,7 @@ _DISTIL = {
     "Wd": "ffn.lin2.weight",
     "Gt1": "output_layer_norm.weight",
 }
-_SCORE, _ANSWER = {"Wscore": "classifier.weight"}, {"Wscore": "qa_outputs.weight"}
 _PRE = {"Wpool": "pre_classifier.weight", "Wscore": "classifier.weight"}
-
-
-def _plain_masked(c: Config, made: Decoder) -> MaskedHead:
-    """The head with a single bias, whatever is tied."""
-    return masked(c, made, spare=False)
 
 
 def _relu_choice(c: Config, made: Decoder) -> Pooler:
@@ -77,7 +76,7 @@ def _relu_choice(c: Config, made: Decoder) -> Pooler:
         Class(
             MASKED,
             "ForMaskedLM",
-            _plain_masked,
+            single_bias,
             {
                 "Wdense": "vocab_transform.weight",
                 "Ghead": "vocab_layer_norm.weight",
@@ -87,8 +86,8 @@ def _relu_choice(c: Config, made: Decoder) -> Pooler:
         ),
         Class(BASE, "Model", nothing, bare=True),
         Class(SEQUENCE, "ForSequenceClassification", dense_labels("relu"), _PRE),
-        Class(TOKEN, "ForTokenClassification", each_label, _SCORE),
-        Class(QUESTION, "ForQuestionAnswering", each_label, _ANSWER),
+        Class(TOKEN, "ForTokenClassification", each_label, SCORE),
+        Class(QUESTION, "ForQuestionAnswering", each_label, ANSWER),
         Class(CHOICE, "ForMultipleChoice", _relu_choice, _PRE),
     ),
     harmless=("seq_classif_dropout", "sinusoidal_pos_embds", "tie_weights_", "n_ctx"),
@@ -144,10 +143,10 @@ def _discriminator(c: Config, made: Decoder) -> Pooler:
             SEQUENCE,
             "ForSequenceClassification",
             dense_labels("gelu"),
-            {"Wpool": "classifier.dense.weight", "Wscore": "classifier.out_proj.weight"},
+            OWN_CLASSIFIER,
         ),
-        Class(TOKEN, "ForTokenClassification", each_label, _SCORE),
-        Class(QUESTION, "ForQuestionAnswering", each_label, _ANSWER),
+        Class(TOKEN, "ForTokenClassification", each_label, SCORE),
+        Class(QUESTION, "ForQuestionAnswering", each_label, ANSWER),
     ),
     harmless=("generator_size",),  # of the model that it was trained against
 )
@@ -192,10 +191,10 @@ def _order(c: Config, made: Decoder) -> Together:
     classes=(
         Class(MASKED, "ForMaskedLM", masked, _ALBERT_HEAD),
         Class(BASE, "Model", pooler, _ALBERT_POOL, bare=True),
-        Class(SEQUENCE, "ForSequenceClassification", pooled_labels, _ALBERT_POOL | _SCORE),
-        Class(TOKEN, "ForTokenClassification", each_label, _SCORE),
-        Class(QUESTION, "ForQuestionAnswering", each_label, _ANSWER),
-        Class(CHOICE, "ForMultipleChoice", pooled_choice, _ALBERT_POOL | _SCORE),
+        Class(SEQUENCE, "ForSequenceClassification", pooled_labels, _ALBERT_POOL | SCORE),
+        Class(TOKEN, "ForTokenClassification", each_label, SCORE),
+        Class(QUESTION, "ForQuestionAnswering", each_label, ANSWER),
+        Class(CHOICE, "ForMultipleChoice", pooled_choice, _ALBERT_POOL | SCORE),
         Class(
             PRETRAINING,
             "ForPreTraining",
@@ -244,14 +243,13 @@ _MPNET = LAYER | {
     "Wo": "attention.attn.o.weight",
     "Gt0": "attention.LayerNorm.weight",
 }
-_MPNET_HEAD = head("lm_head.", "dense", "layer_norm")
 
 
 @encoder(
     "mpnet",
     stem="MPNet",
     names=stored("mpnet.", _MPNET) | {"Rel": "mpnet.encoder.relative_attention_bias.weight[u (g r)]"},
-    classes=roberta_classes("mpnet.", _MPNET_HEAD),
+    classes=roberta_classes("mpnet.", ROBERTA_HEAD),
 )
 def mpnet(c: Config) -> Encoder:
     """Song et al. 2020: one table of biases of the distance, which every layer uses."""

@@ -82,6 +82,12 @@ def head(path: str, dense: str = "transform.dense", norm: str = "transform.Layer
     }
 
 
+BERT_HEAD = head("cls.predictions.")
+ROBERTA_HEAD = head("lm_head.", "dense", "layer_norm")
+SCORE, ANSWER = {"Wscore": "classifier.weight"}, {"Wscore": "qa_outputs.weight"}
+OWN_CLASSIFIER = {"Wpool": "classifier.dense.weight", "Wscore": "classifier.out_proj.weight"}
+
+
 def encoder(
     *model_types: str,
     stem: str,
@@ -175,6 +181,11 @@ def masked(c: Config, made: Decoder, act: str | None = None, spare: bool = True)
     )
 
 
+def single_bias(c: Config, made: Decoder) -> MaskedHead:
+    """The same with one bias of the vocabulary, whatever is tied."""
+    return masked(c, made, spare=False)
+
+
 def gelu_masked(c: Config, made: Decoder) -> MaskedHead:
     """The same with GELU whatever the layers have (RoBERTa)."""
     return masked(c, made, "gelu")
@@ -192,6 +203,11 @@ def pooler(c: Config, made: Decoder) -> Pooler:
 def pooled_labels(c: Config, made: Decoder) -> Pooler:
     """Labels of the first token, through a dense layer."""
     return Pooler(made.width, labels(c))
+
+
+def act_labels(c: Config, made: Decoder) -> Pooler:
+    """The same with the layers' activation."""
+    return Pooler(made.width, labels(c), activation=activation(c, default="gelu"))
 
 
 def pooled_choice(c: Config, made: Decoder) -> Pooler:
@@ -217,14 +233,14 @@ def pretraining(c: Config, made: Decoder) -> Together:
 def bert_classes(prefix: str, predictions: Names, path: str = "cls.predictions.") -> tuple[Class, ...]:
     """BERT's classes; those that judge a whole sequence have the pooler."""
     pool = {"Wpool": f"{prefix}pooler.dense.weight"}
-    score, following = {"Wscore": "classifier.weight"}, {"Wscore": "cls.seq_relationship.weight"}
+    following = {"Wscore": "cls.seq_relationship.weight"}
     return (
         Class(MASKED, "ForMaskedLM", masked, predictions),
         Class(BASE, "Model", pooler, pool, bare=True),
-        Class(SEQUENCE, "ForSequenceClassification", pooled_labels, pool | score),
-        Class(TOKEN, "ForTokenClassification", each_label, score),
-        Class(QUESTION, "ForQuestionAnswering", each_label, {"Wscore": "qa_outputs.weight"}),
-        Class(CHOICE, "ForMultipleChoice", pooled_choice, pool | score),
+        Class(SEQUENCE, "ForSequenceClassification", pooled_labels, pool | SCORE),
+        Class(TOKEN, "ForTokenClassification", each_label, SCORE),
+        Class(QUESTION, "ForQuestionAnswering", each_label, ANSWER),
+        Class(CHOICE, "ForMultipleChoice", pooled_choice, pool | SCORE),
         Class(NEXT, "ForNextSentencePrediction", sentence_pair, pool | following),
         Class(PRETRAINING, "ForPreTraining", pretraining, {**pool, **following, **predictions}),
     )
@@ -238,13 +254,39 @@ def dense_labels(act: str) -> Callable[[Config, Decoder], Pooler]:
 def roberta_classes(prefix: str, predictions: Names) -> tuple[Class, ...]:
     """RoBERTa's classes: a classifier of its own in the pooler's place."""
     pool = {"Wpool": f"{prefix}pooler.dense.weight"}
-    score = {"Wscore": "classifier.weight"}
-    whole = {"Wpool": "classifier.dense.weight", "Wscore": "classifier.out_proj.weight"}
     return (
         Class(MASKED, "ForMaskedLM", gelu_masked, predictions),
         Class(BASE, "Model", pooler, pool, bare=True),
-        Class(SEQUENCE, "ForSequenceClassification", dense_labels("tanh"), whole),
-        Class(TOKEN, "ForTokenClassification", each_label, score),
-        Class(QUESTION, "ForQuestionAnswering", each_label, {"Wscore": "qa_outputs.weight"}),
-        Class(CHOICE, "ForMultipleChoice", pooled_choice, pool | score),
+        Class(SEQUENCE, "ForSequenceClassification", pooled_labels, OWN_CLASSIFIER),
+        Class(TOKEN, "ForTokenClassification", each_label, SCORE),
+        Class(QUESTION, "ForQuestionAnswering", each_label, ANSWER),
+        Class(CHOICE, "ForMultipleChoice", pooled_choice, pool | SCORE),
+    )
+
+
+def own_classifier(predictions: Names) -> tuple[Class, ...]:
+    """Classes of models without a pooler, whose classifier has the layers' activation."""
+    return (
+        Class(MASKED, "ForMaskedLM", masked, predictions),
+        Class(BASE, "Model", nothing, bare=True),
+        Class(SEQUENCE, "ForSequenceClassification", act_labels, OWN_CLASSIFIER),
+        Class(TOKEN, "ForTokenClassification", each_label, SCORE),
+        Class(QUESTION, "ForQuestionAnswering", each_label, ANSWER),
+    )
+
+
+def unpooled_base(
+    prefix: str, predictions: Names, end: Callable[[Config, Decoder], MaskedHead] = single_bias
+) -> tuple[Class, ...]:
+    """Classes of which only the one that judges a whole sequence has a pooler."""
+    return (
+        Class(MASKED, "ForMaskedLM", end, predictions),
+        Class(BASE, "Model", nothing, bare=True),
+        Class(
+            SEQUENCE,
+            "ForSequenceClassification",
+            pooled_labels,
+            {"Wpool": f"{prefix}pooler.dense.weight", **SCORE},
+        ),
+        Class(TOKEN, "ForTokenClassification", each_label, SCORE),
     )

@@ -9,15 +9,17 @@ from assay.blocks.encoders import Encoder, MaskedHead, Pooler, Tables, Together
 from assay.blocks.sparse_encoders import Contacts
 from assay.sources.config import Config
 from assay.sources.families.bert_kin import moved
-from assay.sources.families.common import BASE, MASKED, SEQUENCE, TOKEN, Class, depth, labels, pre_norm
+from assay.sources.families.common import BASE, MASKED, SEQUENCE, TOKEN, Class, depth, pre_norm
 from assay.sources.families.encoders import (
     DEFAULTS,
+    OWN_CLASSIFIER,
+    ROBERTA_HEAD,
     dense_attention,
     each_label,
     encoder,
-    head,
     masked,
     norm_of,
+    pooled_labels,
     pooler,
     reach,
     stored,
@@ -42,22 +44,18 @@ def _masked(c: Config, made: Decoder) -> MaskedHead:
     return masked(c, made, "gelu", spare=False)
 
 
-def _labels(c: Config, made: Decoder) -> Pooler:
-    return Pooler(made.width, labels(c))
-
-
 @encoder(
     "esm",
     stem="Esm",
     names=_NAMES,
     classes=(
-        Class(MASKED, "ForMaskedLM", _with_contacts(_masked), head("lm_head.", "dense", "layer_norm")),
+        Class(MASKED, "ForMaskedLM", _with_contacts(_masked), ROBERTA_HEAD),
         Class(BASE, "Model", _with_contacts(pooler), {"Wpool": "esm.pooler.dense.weight"}, bare=True),
         Class(
             SEQUENCE,
             "ForSequenceClassification",
-            _with_contacts(_labels),
-            {"Wpool": "classifier.dense.weight", "Wscore": "classifier.out_proj.weight"},
+            _with_contacts(pooled_labels),
+            OWN_CLASSIFIER,
         ),
         Class(TOKEN, "ForTokenClassification", _with_contacts(each_label), {"Wscore": "classifier.weight"}),
     ),

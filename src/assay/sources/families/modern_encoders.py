@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Literal
+from typing import Any, Literal
 
 from assay.blocks import Attention, Branch, Decoder, Layer, Mlp, Norm, Step
 from assay.blocks.encoders import Encoder, MaskedHead, Pooler, Tables
@@ -27,12 +27,8 @@ from assay.sources.families.common import (
     under,
 )
 from assay.sources.families.dense import FULL, SLIDING, biased, layer_types
-from assay.sources.families.encoders import (
-    CHOICE,
-    each_label,
-    encoder,
-    nothing,
-)
+from assay.sources.families.encoders import CHOICE, OWN_CLASSIFIER, SCORE, each_label, encoder, nothing, pooled_labels
+from assay.sources.families.names import behind, gate_and_up, llama
 
 Over = Literal["first", "mean", "all"]
 
@@ -44,18 +40,10 @@ MODERN = {
         "model.layers.{i}.",
         {
             "Ga": "attn_norm.weight",
-            "Wq": "attn.Wqkv.weight[+(g r k) d]",
-            "Wk": "attn.Wqkv.weight[+(g k) d]",
-            "Wv": "attn.Wqkv.weight[+(g v) d]",
-            "Bq": "attn.Wqkv.bias[+(g r k)]",
-            "Bk": "attn.Wqkv.bias[+(g k)]",
-            "Bv": "attn.Wqkv.bias[+(g v)]",
+            **behind("attn.Wqkv", biases=True),
             "Wo": "attn.Wo.weight",
             "Gm": "mlp_norm.weight",
-            "Wg": "mlp.Wi.weight[+f d]",
-            "Wu": "mlp.Wi.weight[+f d]",
-            "Wg_bias": "mlp.Wi.bias[+f]",
-            "Wu_bias": "mlp.Wi.bias[+f]",
+            **gate_and_up("mlp.Wi", biases=True),
             "Wd": "mlp.Wo.weight",
         },
     ),
@@ -64,7 +52,8 @@ MODERN_HEAD = {"Wdense": "head.dense.weight", "Ghead": "head.norm.weight", "Wout
 MODERN_SCORE = {"Wpool": "head.dense.weight", "Ghead": "head.norm.weight", "Wscore": "classifier.weight"}
 
 
-def _modern_norm(c: Config) -> Norm:
+def modern_norm(c: Config) -> Norm:
+    """LayerNorm, with a bias where asked for."""
     return Norm("layernorm", "gain+bias" if c.flag("norm_bias", False) else "gain", c.positive("norm_eps", 1e-5))
 
 
@@ -75,7 +64,7 @@ def masked_head(c: Config, made: Decoder) -> MaskedHead:
         made.width,
         made.width,
         activation(c, "classifier_activation", "gelu"),
-        _modern_norm(c),
+        modern_norm(c),
         c.flag("tie_word_embeddings", True),
         c.flag("decoder_bias", True),
         c.flag("classifier_bias", False),
@@ -90,7 +79,7 @@ def labelled(over: Over | None, count: Callable[[Config], int]) -> Callable[[Con
         act = activation(c, "classifier_activation", "gelu")
         dense_bias = c.flag("classifier_bias", False)
         read = over or pooled
-        return Pooler(made.width, count(c), activation=act, over=read, after=_modern_norm(c), dense_bias=dense_bias)
+        return Pooler(made.width, count(c), activation=act, over=read, after=modern_norm(c), dense_bias=dense_bias)
 
     return end
 
@@ -118,60 +107,41 @@ HARMLESS = """
 )
 def modernbert(c: Config) -> Encoder:
     """Warner et al. 2024: windows to both sides but in every third layer; the first layer reads the normed words."""
-    d, layers = c.size("hidden_size", 768), depth(c, 22)
-    count = c.size("num_attention_heads", 12)
-    width = c.divides("hidden_size", d, "num_attention_heads", count)
-    norm = _modern_norm(c)
-    mlp = Mlp(
-        c.size("intermediate_size", 1152),
-        activation=activation(c, "hidden_activation", "gelu"),
-        bias=biased(c, "mlp_bias", "gud"),
-    )
-    interval = c.size("global_attn_every_n_layers", 3)
-    kinds = layer_types(c, [SLIDING if i % interval else FULL for i in range(layers)])
-    side = c.size("local_attention", 128, least=2) // 2
-    c.inert("sliding_window", side)
-    bias = biased(c, "attention_bias", "qkvo")
-    turned = {
-        FULL: rope(c, width, 160000.0, kind=FULL, theta_key="global_rope_theta"),
-        SLIDING: rope(c, width, 10000.0, kind=SLIDING, theta_key="local_rope_theta"),
-    }
-
-    def layer(sort: tuple[str, bool]) -> Layer:
-        kind, first = sort
-        limit = side if kind == SLIDING else None
-        attention = Attention(count, count, width, bias=bias, positions=turned[kind], sees="all", reach=limit)
-        return Layer((Step((Branch(attention, None if first else norm),)), Step((Branch(mlp, norm),))), kind)
-
+    d, norm = c.size("hidden_size", 768), modern_norm(c)
     return Encoder(
         Tables(c.size("vocab_size", 50368), d, norm=norm),
-        by_kind([(kind, i == 0) for i, kind in enumerate(kinds)], layer),
+        modern_layers(c, d, norm, lambda side: {"sees": "all", "reach": side}),
         None,
         trained=c.maybe("max_position_embeddings", 8192),
         final=norm,
     )
 
 
-# a decoder-only layer of today, whose tokens see each other
-_TODAY = {
-    "Ga": "input_layernorm.weight",
-    "Wq": "self_attn.q_proj.weight",
-    "Wk": "self_attn.k_proj.weight",
-    "Wv": "self_attn.v_proj.weight",
-    "Wo": "self_attn.o_proj.weight",
-    "Gqn": "self_attn.q_norm.weight",
-    "Gkn": "self_attn.k_norm.weight",
-    "Gm": "post_attention_layernorm.weight",
-    "Wg": "mlp.gate_proj.weight",
-    "Wu": "mlp.up_proj.weight",
-    "Wd": "mlp.down_proj.weight",
-}
+def modern_layers(
+    c: Config, width: int, norm: Norm, looks: Callable[[int | None], dict[str, Any]]
+) -> tuple[Layer, ...]:
+    """Windows but in every third layer; `looks` says how attention sees that far to a side, or everywhere."""
+    count = c.size("num_attention_heads", 12)
+    each = c.divides("hidden_size", width, "num_attention_heads", count)
+    bias = biased(c, "mlp_bias", "gud")
+    mlp = Mlp(c.size("intermediate_size", 1152), activation=activation(c, "hidden_activation", "gelu"), bias=bias)
+    interval = c.size("global_attn_every_n_layers", 3)
+    kinds = layer_types(c, [SLIDING if i % interval else FULL for i in range(depth(c, 22))])
+    side = c.size("local_attention", 128, least=2) // 2
+    c.inert("sliding_window", side)
+    bias = biased(c, "attention_bias", "qkvo")
+    turned = {
+        FULL: rope(c, each, 160000.0, kind=FULL, theta_key="global_rope_theta"),
+        SLIDING: rope(c, each, 10000.0, kind=SLIDING, theta_key="local_rope_theta"),
+    }
 
+    def layer(sort: tuple[str, bool]) -> Layer:
+        kind, first = sort
+        sight = looks(side if kind == SLIDING else None)
+        attention = Attention(count, count, each, bias=bias, positions=turned[kind], **sight)
+        return Layer((Step((Branch(attention, None if first else norm),)), Step((Branch(mlp, norm),))), kind)
 
-def today(prefix: str) -> dict[str, str]:
-    """The names of a decoder-only layer of today."""
-    tables = {"E": f"{prefix}embed_tokens.weight", "Gf": f"{prefix}norm.weight"}
-    return tables | under(prefix + "layers.{i}.", _TODAY)
+    return by_kind([(kind, i == 0) for i, kind in enumerate(kinds)], layer)
 
 
 def _euro_masked(c: Config, made: Decoder) -> MaskedHead:
@@ -189,7 +159,7 @@ def _euro_labels(c: Config, made: Decoder) -> Pooler:
 @encoder(
     "eurobert",
     stem="EuroBert",
-    names=today("model."),
+    names=llama(),
     classes=(
         Class(MASKED, "ForMaskedLM", _euro_masked, {"Wout": "lm_head.weight", "Bout": "lm_head.bias"}),
         Class(BASE, "Model", nothing, bare=True),
@@ -199,7 +169,7 @@ def _euro_labels(c: Config, made: Decoder) -> Pooler:
             _euro_labels,
             {"Wpool": "dense.weight", "Wscore": "classifier.weight"},
         ),
-        Class(TOKEN, "ForTokenClassification", each_label, {"Wscore": "classifier.weight"}),
+        Class(TOKEN, "ForTokenClassification", each_label, SCORE),
     ),
     harmless=("classifier_pooling", "tie_word_embeddings"),
 )
@@ -234,22 +204,18 @@ def _esmc_masked(c: Config, made: Decoder) -> MaskedHead:
     return MaskedHead(made.embedding.vocab, made.width, made.width, "gelu", Norm("layernorm", "gain+bias"), tied=False)
 
 
-def _tanh_labels(c: Config, made: Decoder) -> Pooler:
-    return Pooler(made.width, labels(c))
-
-
 @encoder(
     "esmc",
     stem="Esmc",
-    names=today("esmc."),
+    names=llama("esmc."),
     classes=(
         Class(MASKED, "ForMaskedLM", _esmc_masked, _ESMC_HEAD),
         Class(BASE, "Model", nothing, bare=True),
         Class(
             SEQUENCE,
             "ForSequenceClassification",
-            _tanh_labels,
-            {"Wpool": "classifier.dense.weight", "Wscore": "classifier.out_proj.weight"},
+            pooled_labels,
+            OWN_CLASSIFIER,
         ),
     ),
 )

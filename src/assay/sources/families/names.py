@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from assay.sources.families.common import under
+
 TABLES = {"E": "model.embed_tokens.weight", "Gf": "model.norm.weight", "Wout": "lm_head.weight"}
 PROJECTIONS = {
     "Wq": "self_attn.q_proj.weight",
@@ -13,6 +15,13 @@ PROJECTIONS = {
 NORMS = {"Ga": "input_layernorm.weight", "Gs0": "input_layernorm.weight", "Gm": "post_attention_layernorm.weight"}
 HEAD_NORMS = {"Gqn": "self_attn.q_norm.weight", "Gkn": "self_attn.k_norm.weight"}
 GATED = {"Wg": "mlp.gate_proj.weight", "Wu": "mlp.up_proj.weight", "Wd": "mlp.down_proj.weight"}
+
+
+def llama(prefix: str = "model.") -> dict[str, str]:
+    """Words, the last norm and the layers of a model built like Llama, below a prefix."""
+    layer = {"Ga": "input_layernorm.weight", "Gm": "post_attention_layernorm.weight"}
+    tables = {"E": f"{prefix}embed_tokens.weight", "Gf": f"{prefix}norm.weight"}
+    return tables | under(prefix + "layers.{i}.", PROJECTIONS | HEAD_NORMS | GATED | layer)
 
 
 def behind(path: str, biases: bool = False) -> dict[str, str]:

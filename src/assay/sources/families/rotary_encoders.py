@@ -6,15 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from assay.blocks import Attention, Decoder, Mlp
-from assay.blocks.encoders import Encoder, MaskedHead, Tables
+from assay.blocks import Attention, Mlp
+from assay.blocks.encoders import Encoder, Tables
 from assay.sources.config import Config
 from assay.sources.families.common import (
-    BASE,
-    MASKED,
-    SEQUENCE,
-    TOKEN,
-    Class,
     activation,
     depth,
     heads,
@@ -23,23 +18,21 @@ from assay.sources.families.common import (
 from assay.sources.families.encoders import (
     CHOICE,
     DEFAULTS,
-    each_label,
+    ROBERTA_HEAD,
     encoder,
     head,
     masked,
     norm_of,
-    nothing,
-    pooled_labels,
     post_norm,
     roberta_classes,
     stored,
+    unpooled_base,
 )
 from assay.sources.families.names import GATED, PROJECTIONS, behind, gate_and_up
 
 # BERT's layer with its norms behind the sums, by today's names
 _TURNED = PROJECTIONS | {"Gt0": "post_attention_layernorm.weight", "Gt1": "post_mlp_layernorm.weight"}
 _GATED = _TURNED | GATED
-_SCORE = {"Wscore": "classifier.weight"}
 
 
 @dataclass(frozen=True)
@@ -85,17 +78,7 @@ _NOMIC_HEAD = head("cls.predictions.", norm="transform.layer_norm")
     "nomic_bert",
     stem="NomicBert",
     names=stored("nomic_bert.", _GATED, "layers.{i}."),
-    classes=(
-        Class(MASKED, "ForMaskedLM", masked, _NOMIC_HEAD),
-        Class(BASE, "Model", nothing, bare=True),
-        Class(
-            SEQUENCE,
-            "ForSequenceClassification",
-            pooled_labels,
-            {"Wpool": "nomic_bert.pooler.dense.weight", **_SCORE},
-        ),
-        Class(TOKEN, "ForTokenClassification", each_label, _SCORE),
-    ),
+    classes=unpooled_base("nomic_bert.", _NOMIC_HEAD, masked),
     harmless=("dense_seq_output", "pad_vocab_size_multiple", "scale_attn_weights"),
 )
 def nomic_bert(c: Config) -> Encoder:
@@ -112,23 +95,14 @@ def nomic_bert(c: Config) -> Encoder:
     return _turned(c, _Own(own, 1000.0, bias="", mlp_bias="", gated=True))
 
 
-def _gte_masked(c: Config, made: Decoder) -> MaskedHead:
-    return masked(c, made, spare=False)
-
-
-_GTE_HEAD = head("lm_head.", "dense", "layer_norm") | {"Bout": "lm_head.decoder.bias"}
+_GTE_HEAD = ROBERTA_HEAD | {"Bout": "lm_head.decoder.bias"}
 
 
 @encoder(
     "gte",
     stem="Gte",
     names=stored("gte.", _GATED, "layers.{i}."),
-    classes=(
-        Class(MASKED, "ForMaskedLM", _gte_masked, _GTE_HEAD),
-        Class(BASE, "Model", nothing, bare=True),
-        Class(SEQUENCE, "ForSequenceClassification", pooled_labels, {"Wpool": "gte.pooler.dense.weight", **_SCORE}),
-        Class(TOKEN, "ForTokenClassification", each_label, _SCORE),
-    ),
+    classes=unpooled_base("gte.", _GTE_HEAD),
 )
 def gte(c: Config) -> Encoder:
     """Zhang et al. 2024 (mGTE): gated; a bias at the end of the MLP alone."""
@@ -147,16 +121,14 @@ _NEW = {
 }
 
 
+_NEW_CLASSES = unpooled_base("new.", head("lm_head.", "dense", "norm") | {"Bout": "lm_head.decoder.bias"})
+
+
 @encoder(
     "new",
     stem="New",
     names=stored("new.", _NEW),
-    classes=(
-        Class(BASE, "Model", nothing, bare=True),
-        Class(MASKED, "ForMaskedLM", _gte_masked, head("lm_head.", "dense", "norm") | {"Bout": "lm_head.decoder.bias"}),
-        Class(SEQUENCE, "ForSequenceClassification", pooled_labels, {"Wpool": "new.pooler.dense.weight", **_SCORE}),
-        Class(TOKEN, "ForTokenClassification", each_label, _SCORE),
-    ),
+    classes=(_NEW_CLASSES[1], _NEW_CLASSES[0], *_NEW_CLASSES[2:]),  # its config names the base where it names none
     harmless=(
         *("unpad_inputs", "use_memory_efficient_attention", "pack_qkv"),
         *("logn_attention_scale", "logn_attention_clip1"),
@@ -170,14 +142,11 @@ def new(c: Config) -> Encoder:
     return _turned(c, _Own(own, 10000.0, mlp_bias="d", gated=True, fewest_types=0))
 
 
-_JINA_HEAD = head("lm_head.", "dense", "layer_norm")
-
-
 @encoder(
     "jina_embeddings_v3",
     stem="JinaEmbeddingsV3",
     names=stored("roberta.", _TURNED | {"Wu": "mlp.fc1.weight", "Wd": "mlp.fc2.weight"}, "layers.{i}."),
-    classes=tuple(one for one in roberta_classes("roberta.", _JINA_HEAD) if one.role != CHOICE),
+    classes=tuple(one for one in roberta_classes("roberta.", ROBERTA_HEAD) if one.role != CHOICE),
 )
 def jina_embeddings_v3(c: Config) -> Encoder:
     """Sturua et al. 2024: XLM-R with rotary positions."""

@@ -16,7 +16,7 @@ from assay.blocks.sparse_encoders import (
     Reserved,
 )
 from assay.sources.config import Config
-from assay.sources.families.bert_kin import BERT_HEAD, always_pooled, own_classifier, with_attention
+from assay.sources.families.bert_kin import always_pooled, with_attention
 from assay.sources.families.common import (
     BASE,
     MASKED,
@@ -35,15 +35,19 @@ from assay.sources.families.common import (
 )
 from assay.sources.families.dense import FULL, SLIDING, biased, layer_types
 from assay.sources.families.encoders import (
+    BERT_HEAD,
     LAYER,
+    OWN_CLASSIFIER,
+    ROBERTA_HEAD,
+    SCORE,
     bert_like,
     dense_attention,
     each_label,
     encoder,
-    head,
     masked,
     norm_of,
     nothing,
+    own_classifier,
     pooled_labels,
     pooler,
     post_norm,
@@ -51,10 +55,7 @@ from assay.sources.families.encoders import (
     stored,
     two_matrices,
 )
-from assay.sources.families.modern_encoders import today
-
-ROBERTA_HEAD = head("lm_head.", "dense", "layer_norm")
-_SCORE = {"Wscore": "classifier.weight"}
+from assay.sources.families.names import llama
 
 
 def _reserved(**paths: str) -> dict[str, str]:
@@ -120,7 +121,7 @@ _FIRST = {"Wfirst": "bert.pooler.weight"}
             SEQUENCE,
             "ForSequenceClassification",
             _act_labels,
-            {**_FIRST, "Wpool": "classifier.dense.weight", "Wscore": "classifier.out_proj.weight"},
+            _FIRST | OWN_CLASSIFIER,
         ),
     ),
     harmless=("sep_token_id",),
@@ -204,9 +205,9 @@ _ENTITY_HEAD = {
             SEQUENCE,
             "ForSequenceClassification",
             pooled_labels,
-            {"Wpool": "luke.pooler.dense.weight", **_SCORE},
+            {"Wpool": "luke.pooler.dense.weight", **SCORE},
         ),
-        Class(TOKEN, "ForTokenClassification", each_label, _SCORE),
+        Class(TOKEN, "ForTokenClassification", each_label, SCORE),
     ),
     harmless=("cls_entity_prediction", "entity_vocab_size", "entity_emb_size"),
 )
@@ -277,10 +278,13 @@ def _ultra_labels(c: Config, made: Decoder) -> Pooler:
     return Pooler(made.width, labels(c), dense=False, over="first" if first else "mean")
 
 
+ULTRA = llama()
+
+
 @encoder(
     "ultrabert",
     stem="Ultrabert",
-    names=today("model."),
+    names=ULTRA,
     classes=(
         Class(
             MASKED,
@@ -289,8 +293,8 @@ def _ultra_labels(c: Config, made: Decoder) -> Pooler:
             {"Wnarrow": "head.linear1.weight", "Wwide": "head.linear2.weight", "Wout": "head.decoder.weight"},
         ),
         Class(BASE, "Model", nothing, bare=True),
-        Class(SEQUENCE, "ForSequenceClassification", _ultra_labels, _SCORE),
-        Class(TOKEN, "ForTokenClassification", each_label, _SCORE),
+        Class(SEQUENCE, "ForSequenceClassification", _ultra_labels, SCORE),
+        Class(TOKEN, "ForTokenClassification", each_label, SCORE),
     ),
     harmless=("classifier_pooling", "prediction_head_size", "tie_word_embeddings"),
 )
