@@ -180,7 +180,7 @@ PUBLISHED = {
     "gemma-3-4b": "nonemb.gemma3-4b emb.gemma3-4b",
     "gemma-3-12b": "nonemb.gemma3-12b emb.gemma3-12b",
     "gemma-3-27b": "nonemb.gemma3-27b",
-    "phi-3-medium-128k": "params.phi3-medium",
+    "phi-3-medium-4k": "params.phi3-medium",
     "falcon-7b": "params.falcon-7b",
     "falcon-40b": "params.falcon-40b",
     "falcon-180b": "params.falcon-180b",
