@@ -150,6 +150,24 @@ def test_sorts() -> None:
     assert {row.name: row.elements for row in found.ops}["aten::view"] == 0
 
 
+def test_views_in_place() -> None:
+    with torch.no_grad():
+        found = measure(lambda: torch.ones(2, 3).clone().as_strided_((3, 2), (1, 3)).unsqueeze_(0))
+    assert {row.sort for row in found.ops} == {"new", "copy", "view"}
+    assert found.peak_bytes == 2 * 6 * 4
+
+
+def test_an_optimizer_of_sparse_gradients() -> None:
+    table = torch.nn.Embedding(9, 4, sparse=True)
+    step = torch.optim.SGD(table.parameters(), lr=0.1)
+
+    def train() -> None:
+        table(torch.zeros(3, dtype=torch.long)).sum().backward()
+        step.step()
+
+    assert measure(train).flops.total == 0
+
+
 def test_lists_of_tensors_are_of_the_sort_of_one() -> None:
     assert [sort_of(f"aten::_foreach_{name}") for name in ("mul", "norm", "nonsense")] == [
         "pointwise",

@@ -7,19 +7,20 @@ _SORTS = {
         _unsafe_view unsafe_split unsafe_split_with_sizes resize resize_as set _resize_output t_copy
     """,
     "copy": """
-        clone copy _to_copy lift lift_fresh cat stack _stack _chunk_cat repeat constant_pad_nd flip roll rot90 tril triu
-        pixel_shuffle pixel_unshuffle channel_shuffle im2col col2im block_diag diag_embed unfold_backward
-        select_backward slice_backward diagonal_backward as_strided_scatter diagonal_scatter select_scatter
-        slice_scatter reflection_pad1d reflection_pad1d_backward reflection_pad2d reflection_pad2d_backward
-        reflection_pad3d reflection_pad3d_backward replication_pad1d replication_pad1d_backward replication_pad2d
-        replication_pad2d_backward replication_pad3d replication_pad3d_backward _pin_memory _copy_from
-        _copy_from_and_resize _reshape_copy to_mkldnn _to_dense _mkldnn_reshape _mkldnn_transpose
-        mkldnn_reorder_conv2d_weight mkldnn_reorder_conv3d_weight _cudnn_rnn_flatten_weight _lazy_clone alias_copy
-        as_strided_copy detach_copy diagonal_copy expand_copy narrow_copy permute_copy select_copy slice_copy
-        split_copy split_with_sizes_copy squeeze_copy transpose_copy unbind_copy unfold_copy unsqueeze_copy view_copy
-        view_as_complex_copy view_as_real_copy _reshape_alias_copy _conj_copy _neg_view_copy complex
-        _convert_weight_to_int4pack _convert_weight_to_int4pack_for_cpu _dyn_quant_pack_4bit_weight
-        _jagged_to_padded_dense_forward _padded_dense_to_jagged_forward to_padded_tensor _pack_padded_sequence
+        clone copy _to_copy lift lift_fresh lift_fresh_copy cat stack _stack _chunk_cat repeat constant_pad_nd flip roll
+        rot90 tril triu pixel_shuffle pixel_unshuffle channel_shuffle im2col col2im block_diag diag_embed
+        unfold_backward select_backward slice_backward diagonal_backward as_strided_scatter diagonal_scatter
+        select_scatter slice_scatter reflection_pad1d reflection_pad1d_backward reflection_pad2d
+        reflection_pad2d_backward reflection_pad3d reflection_pad3d_backward replication_pad1d
+        replication_pad1d_backward replication_pad2d replication_pad2d_backward replication_pad3d
+        replication_pad3d_backward _pin_memory _copy_from _copy_from_and_resize _reshape_copy to_mkldnn _to_dense
+        _mkldnn_reshape _mkldnn_transpose mkldnn_reorder_conv2d_weight mkldnn_reorder_conv3d_weight
+        _cudnn_rnn_flatten_weight _lazy_clone alias_copy as_strided_copy detach_copy diagonal_copy expand_copy
+        narrow_copy permute_copy select_copy slice_copy split_copy split_with_sizes_copy squeeze_copy transpose_copy
+        unbind_copy unfold_copy unsqueeze_copy view_copy view_as_complex_copy view_as_real_copy _reshape_alias_copy
+        _conj_copy _neg_view_copy complex _convert_weight_to_int4pack _convert_weight_to_int4pack_for_cpu
+        _dyn_quant_pack_4bit_weight _jagged_to_padded_dense_forward _padded_dense_to_jagged_forward to_padded_tensor
+        _pack_padded_sequence
     """,
     "gather": """
         embedding embedding_dense_backward embedding_renorm _embedding_bag _embedding_bag_forward_only
@@ -33,25 +34,28 @@ _SORTS = {
         arange range empty empty_like empty_strided empty_permuted full full_like ones ones_like zeros zeros_like eye
         linspace logspace new_empty new_empty_strided new_full new_ones new_zeros scalar_tensor tril_indices
         triu_indices hann_window hamming_window bartlett_window blackman_window kaiser_window fft_fftfreq fft_rfftfreq
-        _efficientzerotensor _new_zeros_with_same_feature_meta _cudnn_init_dropout_state
+        _sparse_coo_tensor_with_dims _sparse_coo_tensor_with_dims_and_tensors _efficientzerotensor
+        _new_zeros_with_same_feature_meta _cudnn_init_dropout_state
     """,
     "random": """
         native_dropout native_dropout_backward _fused_dropout _masked_scale bernoulli binomial cauchy exponential
         geometric log_normal multinomial normal normal_functional poisson rand rand_like randint randint_like randn
         randn_like random randperm uniform rrelu_with_noise rrelu_with_noise_backward rrelu_with_noise_functional
-        _standard_gamma _standard_gamma_grad _sample_dirichlet _dirichlet_grad
+        _philox_normal _philox_uniform _philox_key_split _philox_key_fold_in _standard_gamma _standard_gamma_grad
+        _sample_dirichlet _dirichlet_grad
     """,
     "pointwise": """
         __ilshift__ __irshift__ __lshift__ __rshift__ _add_relu _conj_physical _prelu_kernel _prelu_kernel_backward abs
-        add addcdiv addcmul atan2 bitwise_and bitwise_not bitwise_or bitwise_xor ceil clamp clamp_max clamp_min
-        copysign cos div elu elu_backward eq erf exp exp2 expm1 fill floor floor_divide fmod ge gelu gelu_backward glu
+        add addcdiv addcmul atan2 bitwise_and bitwise_not bitwise_or bitwise_xor ceil clamp clamp_max clamp_min copysign
+        cos div elu elu_backward eq erf exp exp2 expm1 fill floor floor_divide fmod ge gelu gelu_backward glu
         glu_backward glu_jvp glu_backward_jvp gt hardshrink hardshrink_backward hardsigmoid hardsigmoid_backward
         hardswish hardswish_backward hardtanh hardtanh_backward isin isinf isnan le leaky_relu leaky_relu_backward lerp
         linalg_cross log log_sigmoid_backward log_sigmoid_forward log1p logical_and logical_not logical_or logical_xor
         logit logit_backward lt masked_fill maximum minimum mish mish_backward mul nan_to_num ne neg polar pow
         reciprocal relu remainder round rsqrt rsub sigmoid sigmoid_backward sign silu silu_backward sin softplus
         softplus_backward softshrink softshrink_backward sqrt square sub tan tanh tanh_backward threshold
-        threshold_backward trunc where xlogy zero _thnn_fused_lstm_cell _thnn_fused_lstm_cell_backward_impl
+        threshold_backward trunc where xlogy zero acos asin atan cosh erfc frac lgamma log10 log2 sinh celu heaviside
+        gcd lcm bitwise_left_shift bitwise_right_shift _thnn_fused_lstm_cell _thnn_fused_lstm_cell_backward_impl
         _thnn_fused_gru_cell _thnn_fused_gru_cell_backward _transform_bias_rescale_qkv
     """,
     "reduction": """
@@ -62,7 +66,7 @@ _SORTS = {
     """,
     "sort": """
         sort topk kthvalue median nanmedian mode searchsorted bucketize histc histogram bincount _unique _unique2
-        unique_consecutive unique_dim unique_dim_consecutive
+        _coalesce unique_consecutive unique_dim unique_dim_consecutive
     """,
     "softmax": """
         _softmax _softmax_backward_data _safe_softmax _masked_softmax _masked_softmax_backward softmax _log_softmax
@@ -101,7 +105,8 @@ _SORTS = {
         upsample_bicubic2d upsample_bicubic2d_backward upsample_bilinear2d upsample_bilinear2d_backward
         upsample_linear1d upsample_linear1d_backward upsample_nearest1d upsample_nearest1d_backward upsample_nearest2d
         upsample_nearest2d_backward upsample_nearest3d upsample_nearest3d_backward upsample_trilinear3d
-        upsample_trilinear3d_backward
+        upsample_trilinear3d_backward _upsample_lanczos2d_aa _upsample_lanczos2d_aa_backward mkldnn_adaptive_avg_pool2d
+        mkldnn_adaptive_avg_pool2d_backward
     """,
     "quantize": """
         quantize_per_tensor quantize_per_tensor_dynamic quantize_per_channel dequantize int_repr

@@ -126,7 +126,8 @@ def _by_schema(func: Any, name: str) -> str | None:
     if not isinstance(func, torch._ops.OpOverload) or not name.startswith(("aten::", "prims::")):
         return None
     schema = func._schema
-    if any(one.alias_info is not None and not one.alias_info.is_write for one in schema.returns):
+    views = any(one.alias_info is not None and not one.alias_info.is_write for one in schema.returns)
+    if views or torch.Tag.inplace_view in func.tags:
         return "view"
     if torch.Tag.pointwise in func.tags:
         return "pointwise"
