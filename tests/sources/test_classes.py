@@ -113,7 +113,7 @@ def test_labels() -> None:
     one = {**LLAMA, "architectures": ["LlamaForSequenceClassification"]}
 
     def head(**more: Any) -> Any:
-        return assay.count(assay.load({**one, **more}), tokens=1).parameters.head
+        return assay.count(assay.load({**one, **more}), tokens=1).parameters.by_part["head"]
 
     assert [head(), head(num_labels=7), head(id2label={"0": "a"}, num_labels=7)] == [2 * 32, 7 * 32, 32]
     with pytest.raises(assay.SourceError, match=r"id2label is {}; it must be an object with at least one label"):
