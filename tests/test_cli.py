@@ -112,6 +112,7 @@ def test_json_keeps_its_contract(capsys: pytest.CaptureFixture[str], config: str
         "layers": 3,
         "width": 64,
         "ignored_keys": made["model"]["ignored_keys"],
+        "allowed_keys": [],
     }
     assert "bos_token_id" in made["model"]["ignored_keys"]
     assert made["setting"] == {
@@ -489,3 +490,18 @@ def test_the_command_loads_nothing_heavy() -> None:
     path = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     done = subprocess.run([sys.executable, "-c", HEAVY], env=path, capture_output=True, check=True)
     assert done.stderr == b"\n"
+
+
+def test_unused_keys_are_sorted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """What is known to be harmless apart from what was let through; without --allow the latter stops the run."""
+    path = tmp_path / "config.json"
+    path.write_text(json.dumps({"model_type": "gpt2", "use_cache": True, "flavour": "x"}))
+    assert main([str(path)]) == 2
+    assert "flavour is 'x': not known for gpt2" in capsys.readouterr().err
+    assert main([str(path), "--allow", "flavour"]) == 0
+    notes = capsys.readouterr().out.partition("Notes")[2]
+    assert "flavour is 'x': let through, and not in the figures" in notes
+    assert "config keys that change no figure: use_cache\n" in notes
+    assert main([str(path), "--allow", "flavour", "--json"]) == 0
+    made = json.loads(capsys.readouterr().out)["model"]
+    assert (made["ignored_keys"], made["allowed_keys"]) == (["use_cache", "flavour"], ["flavour"])

@@ -208,7 +208,8 @@ class Model:
     source_stride: int = 1  # tokens or frames of the source for each position of the encoder
     source_extra: int = 0  # those that padding adds before they are divided
     sight: Sight | None = None  # where `images` is one of the settings
-    ignored: tuple[str, ...] = ()
+    ignored: tuple[str, ...] = ()  # keys of the config that nobody used
+    allowed: tuple[str, ...] = ()  # those of them that might change a figure, and were let through
     notes: tuple[str, ...] = ()
 
 

@@ -338,12 +338,25 @@ def test_keys_let_through() -> None:
         "flavour is 'x': let through, and not in the figures",
     )
     assert {"memory", "flavour"} <= set(model.ignored)
+    assert model.allowed == ("memory", "flavour")
     assert assay.load({**GPT2, "flavour": "x"}, allow="flavour").layers == 2
+
+
+@pytest.mark.parametrize("key", ["text_config.flavour", "flavour"])
+def test_nested_keys_let_through(key: str) -> None:
+    odd = {"model_type": "gemma3", "text_config": {"flavour": "x", "use_cache": True}, "use_cache": True}
+    with pytest.raises(assay.SourceError, match=r"text_config\.flavour is 'x'.*--allow text_config\.flavour"):
+        assay.load(odd)
+    model = assay.load(odd, allow=[key])
+    assert model.allowed == ("text_config.flavour",)
+    assert {"use_cache", "text_config.use_cache", "text_config.flavour"} <= set(model.ignored)
+    assert "text_config.flavour is 'x': let through, and not in the figures" in model.notes
 
 
 def test_keys_that_change_nothing_are_listed() -> None:
     model = assay.load({**GPT2, "auto_map": {"AutoConfig": "x.Y"}, "add_cross_attention": False, "odd": None})
     assert model.ignored == ("auto_map", "add_cross_attention", "odd")
+    assert model.allowed == ()
     assert model.notes == ()
 
 

@@ -46,6 +46,7 @@ def document(
             "layers": model.layers,
             "width": model.width,
             "ignored_keys": list(model.ignored),
+            "allowed_keys": list(model.allowed),
         },
         "setting": setting_object(counted.setting),
         "parameters": {

@@ -47,8 +47,9 @@ def notes(model: Model, counted: Count, chosen: str | None) -> tuple[str, ...]:
         made.append(f"{unknown} told, --weights prices them" if model.scheme.unknown else f"{known} --weights sets one")
     elif chosen is None and model.dtype is None:
         made.append(f"weights are priced as {asked.weights}, for no dtype is named; --weights sets another")
-    if model.ignored:
-        made.append(f"config keys that change no figure: {', '.join(shorten(key, 40) for key in model.ignored)}")
+    harmless = [shorten(key, 40) for key in model.ignored if key not in model.allowed]
+    if harmless:
+        made.append(f"config keys that change no figure: {', '.join(harmless)}")
     return tuple(made)
 
 

@@ -53,7 +53,8 @@ def read_config(
         made, names = finish(c, read, family, choice.role)
         quantization, scheme = _quantization(c, family)
         segments = publish(family.model_type, made.segments(names))
-        notes += [*choice.notes, *c.notes, *_unknown(c, family, allow, segments)]
+        passed = _unknown(c, family, allow, segments)
+        notes += [*choice.notes, *c.notes, *passed.values()]
         model = Model(
             name,
             segments,
@@ -73,6 +74,7 @@ def read_config(
             source_extra=made.source_extra,
             sight=made.sight,
             ignored=tuple(c.unread()),
+            allowed=tuple(passed),
             notes=tuple(notes),
         )
         return model if scheme is None else _quantized(model, scheme)
@@ -161,8 +163,8 @@ def _nested_dtype(c: Config) -> str | None:
     return _dtype(c.child("text_config")) if isinstance(c.data.get("text_config"), dict) else None
 
 
-def _unknown(c: Config, family: Family, allow: Collection[str], segments: Iterable[Segment]) -> list[str]:
-    """Notes on keys let through. Raises SourceError for keys that nobody read and that might change the model."""
+def _unknown(c: Config, family: Family, allow: Collection[str], segments: Iterable[Segment]) -> dict[str, str]:
+    """The keys let through, each with a note. Raises SourceError for others that might change the model."""
     allowed = {allow} if isinstance(allow, str) else set(allow)
     unread = {
         path: value
@@ -182,7 +184,9 @@ def _unknown(c: Config, family: Family, allow: Collection[str], segments: Iterab
             f"{c.where}: {said}{more}: not known for {family.model_type}{_unless(unknown)}, and might change "
             f"the model; {letting} leaves it out of account"
         )
-    return [f"{shown(path)} is {short(value)}: let through, and not in the figures" for path, value in unread.items()]
+    return {
+        path: f"{shown(path)} is {short(value)}: let through, and not in the figures" for path, value in unread.items()
+    }
 
 
 def _of_text(c: Config, path: str) -> bool:
