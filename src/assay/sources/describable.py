@@ -176,7 +176,8 @@ def _latent(c: Section, around: Around) -> dict[str, Any]:
                 c.fail(key, f"an integer of at least 1 where {c.path('indexer')} is set")
         if rotary > width:
             indexer.fail("width", f"an integer of at least {c.path('rotary')}, {int(rotary)}")
-        turned = None if around.positions is None else replace(around.positions, width=rotary)
+        # an indexer turns halves of a head, whichever way its layer's attention does (DeepSeek-V3.2)
+        turned = None if around.positions is None else replace(around.positions, width=rotary, style=None)
         norm = indexer.block("norm", Norm, NORMS, defaults_of(kind)["norm"])
         given["indexer"] = kind(indexer.size("heads"), width, turned, norm)
     if _said(c, "window") and _said(c, "top"):
