@@ -86,7 +86,7 @@ def test_norms(norm: Norm, parameters: int, a_row: int) -> None:
 def test_heads() -> None:
     plain = alone(Head(V, D))
     assert (plain.parameters.head, plain.flops.total) == (V * D, 2 * B * N * V * D)
-    assert alone(Head(V, D, bias=True)).parameters.head == V * D + V
+    assert alone(Head(V, D, bias=True)).parameters.by_part == {"head": V * D + V}
     narrow = alone(Head(V, D, narrow=J))
     assert narrow.flops.total == 2 * B * N * (D * J + J * V)
     assert alone(Head(V, D), logits="last").flops.total == 2 * B * V * D

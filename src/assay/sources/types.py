@@ -39,10 +39,9 @@ RENAMED = {
 
 _KINDS = {
     "an encoder": """
-        canine ernie_m lilt markuplm mega neobert nezha qdqbert reformer retribert roc_bert splinter
+        canine ernie_m lilt markuplm mega neobert nezha qdqbert reformer retribert splinter
     """,
     "an encoder that shortens its sequence from block to block": "funnel",
-    "an encoder that keeps whole numbers beside its weights": "ibert",
     "an encoder of a fixed number of latent vectors": "perceiver",
     "an encoder of words and image patches in one sequence": "neomme",
     "an encoder-decoder": """
@@ -53,7 +52,7 @@ _KINDS = {
     "a hybrid of attention with recurrent layers": "hymba plamo2",
     "a decoder of patches of bytes, whose work depends on how well the text can be foretold": "blt",
     "a decoder that puts a prompt of its own before the text and sees all of it at once": "cpmant",
-    "a decoder of a make that is not described": "cohere_compass_text lara_mini qwen4_exp_text",
+    "a decoder of a make that is not described": "cohere_compass_text qwen4_exp_text",
     "a vision model": """
         beit convnext convnextv2 cvt dinat dino dinov2_with_registers dinov3_convnext dinov3_vit
         efficientnet hiera ijepa levit mobilevit mobilevitv2 poolformer pvt pvt_v2 regnet resnet sam sam2 segformer
@@ -64,7 +63,6 @@ _KINDS = {
         musicgen_melody parakeet_ctc sew sew-d unispeech unispeech-sat vits wav2vec2 wav2vec2-bert wav2vec2-conformer
         wavlm xcodec
     """,
-    "an encoder of text beside one of images": "modernvbert ultravbert",
     "a hybrid text model behind a conformer that halves a sound three times": "nemo_speechlm",
     "a text model behind the convolutions of wav2vec": "omniasr",
     "a text model with an adapter for each other modality": "phi4_multimodal",
@@ -103,7 +101,7 @@ def refusal(model_type: str, known: Iterable[str], remote_code: bool) -> str:
         return f"{said}, {kind}: not read so far"
     listed = sorted(known)
     near = nearest(model_type, listed)
-    meant = f"near it: {', '.join(near)}" if near else f"known: {', '.join(listed)}"
+    meant = f"near it: {', '.join(near)}" if near else f"`assay families` lists the {len(listed)} that are"
     if remote_code:
         return f"{said}, which is not known, and its auto_map needs code from the hub, which is never run; {meant}"
     return f"{said}, which is not known; {meant}"
