@@ -33,9 +33,9 @@ def parse(raw: bytes, where: str, wanted: str = WANTED, limit: int = LIMIT) -> d
         found = json.loads(
             text,
             object_pairs_hook=lambda pairs: _table(pairs, where),
-            parse_constant=lambda word: _constant(word, where),
-            parse_float=lambda word: _number(word, where),
-            parse_int=lambda word: _integer(word, where),
+            parse_constant=lambda word: _constant(word, where, text),
+            parse_float=lambda word: _number(word, where, text),
+            parse_int=lambda word: _integer(word, where, text),
         )
     except json.JSONDecodeError as error:
         raise SourceError(
@@ -107,24 +107,34 @@ def _table(pairs: list[tuple[str, Any]], where: str) -> dict[str, Any]:
     return made
 
 
-def _constant(word: str, where: str) -> float:
+def _constant(word: str, where: str, text: str) -> float:
     """Python's JSON has three words more: infinity is looked at where it stands, NaN is never a value."""
     if word == "NaN":
-        raise SourceError(f"{where}: NaN is no JSON; a number must be finite")
+        raise SourceError(f"{where}: {_behind(word, text)}NaN is no JSON; a number must be finite")
     return float(word)
 
 
-def _number(word: str, where: str) -> float:
+def _number(word: str, where: str, text: str) -> float:
     value = float(word)
     if math.isinf(value):
-        raise SourceError(f"{where}: {short(word)[1:-1]} is beyond any number that a config holds")
+        shown = short(word)[1:-1]
+        raise SourceError(f"{where}: {_behind(word, text)}{shown} is beyond any number that a config holds")
     return value
 
 
-def _integer(word: str, where: str) -> int:
+def _integer(word: str, where: str, text: str) -> int:
     if len(word) > 100:
-        raise SourceError(f"{where}: an integer of {len(word)} digits is beyond any that a config holds")
+        shown = f"an integer of {len(word)} digits"
+        raise SourceError(f"{where}: {_behind(word, text)}{shown} is beyond any that a config holds")
     return int(word)
+
+
+def _behind(word: str, text: str) -> str:
+    """The key of a number as the reader of JSON met it, `key: `, or nothing for one in a list."""
+    import re
+
+    found = re.search(rf'"([^"\\\n]*)"\s*:\s*{re.escape(word)}(?![\w.])', text)
+    return f"{name(found[1])}: " if found else ""
 
 
 def _check_depth(found: dict[str, Any], where: str) -> None:
