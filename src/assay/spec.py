@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 Axes = tuple[str, ...]
 Attrs = tuple[tuple[str, Any], ...]
 
-# How the field writes the axes; a block may name others.
+# How the field writes the axes. A block may name others: the docstring of its module, or its own, says what they are.
 AXES = {
     "b": "batch",
     "n": "tokens processed now",

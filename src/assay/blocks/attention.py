@@ -1,5 +1,7 @@
 """Attention over grouped heads. Multi-head, grouped-query and multi-query attention differ by two sizes:
 g key/value heads serve r query heads each (Vaswani et al. 2017; Shazeer 2019; Ainslie et al. 2023).
+
+Axes: u buckets of a learned bias of the distance.
 """
 
 from __future__ import annotations

@@ -1,4 +1,8 @@
-"""Encoder layers that save: grouped projections, bottlenecks, convolutions and Fourier transforms beside attention."""
+"""Encoder layers that save: grouped projections, bottlenecks, convolutions and Fourier transforms beside attention.
+
+Axes: G groups of channels, I what each reads, O what it gives; K columns of a kernel, e heads that are convolved, z
+these and those that attend; s the narrow stream; W a word and its neighbours, j narrow words or a head's dense layer.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,7 @@
 """The conformer (Gulati et al. 2020, arXiv:2005.08100): half an MLP, attention, a convolution, half an MLP; and what
 stands before and behind its layers in an encoder of sound that shortens its sequence.
+
+Axes: j what a frame holds, i channels of a convolution, q columns of its kernel, U rows of the table of distances.
 """
 
 from __future__ import annotations

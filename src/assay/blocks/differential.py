@@ -1,4 +1,7 @@
-"""Differential attention: the difference of two softmaxes, so that what both attend to cancels (Ye et al. 2024)."""
+"""Differential attention: the difference of two softmaxes, so that what both attend to cancels (Ye et al. 2024).
+
+Axes: side the two softmaxes, y heads of keys and values on each side, w the values of both.
+"""
 
 from __future__ import annotations
 

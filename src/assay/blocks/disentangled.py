@@ -1,4 +1,7 @@
-"""Disentangled attention (He et al. 2020, DeBERTa): scores of contents, and of contents with relative positions."""
+"""Disentangled attention (He et al. 2020, DeBERTa): scores of contents, and of contents with relative positions.
+
+Axes: U rows of the table of relative positions, u those in use; K columns of the convolution, D what it gives.
+"""
 
 from __future__ import annotations
 

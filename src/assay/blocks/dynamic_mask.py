@@ -1,4 +1,7 @@
-"""Doge's parts: attention with a mask made of the values, and experts found by two short keys."""
+"""Doge's parts: attention with a mask made of the values, and experts found by two short keys.
+
+Axes: z heads of the mask, ka and kb the two sets of keys that an expert is found by.
+"""
 
 from __future__ import annotations
 

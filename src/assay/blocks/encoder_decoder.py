@@ -93,7 +93,7 @@ class SpareEmbedding(Embedding):
 class Frames(Embedding):
     """Frames of `vocab` channels through two convolutions, the second at every other one (Radford et al. 2022, 2.2).
 
-    Axes: m frames, n = m / 2 positions, j channels of a frame, q the kernel.
+    Axes: m frames, n = m / 2 positions, j channels of a frame, i those between the convolutions, q the kernel.
     """
 
     kernel: int = 3

@@ -1,4 +1,8 @@
-"""Encoders: what they begin with, and what stands behind their last layer."""
+"""Encoders: what they begin with, and what stands behind their last layer.
+
+Axes: j words narrower than the model, or a head's dense layer; p what is pooled, l labels; P_x rows of table x, A
+rows of a table of rotations, F frequencies.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Where a model begins and ends, and what stands between its sub-layers: embeddings, norms, the head."""
+"""Where a model begins and ends, and what stands between its sub-layers: embeddings, norms, the head.
+
+Axes: j a table narrower than the model, F frequencies of rotary positions, l labels.
+"""
 
 from __future__ import annotations
 

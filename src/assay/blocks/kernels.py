@@ -1,4 +1,7 @@
-"""Encoders' attention with something else in the softmax's place or beside it, over the same projections."""
+"""Encoders' attention with something else in the softmax's place or beside it, over the same projections.
+
+Axes: K columns of the convolution.
+"""
 
 from __future__ import annotations
 

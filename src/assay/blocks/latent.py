@@ -3,6 +3,8 @@ latent of width z that is cached in their place, beside one rotary key of width 
 
 Expanded, keys and values of the whole cache are made again at each pass, as the public implementation does;
 absorbed, the matrices that make them are moved to the queries' and the outputs' side, and the latent is attended to.
+
+Axes: z the latent, p the rotary part of a head, o the rest of it, l the rank of the queries.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Recurrences with a state of fixed size from linear attention and gated linear recurrent networks.
 
-Axes: J heads, S the width of a key, Q of a value, I channels, O as many once more (for a square matrix), K the columns
-of the convolution, B and U the block of a chunked form.
+Axes: J heads, S the width of a key, Q of a value, I channels, O as many once more (for a square matrix), o the model's
+width once more, K the columns of the convolution, B and U the block of a chunked form.
 """
 
 from __future__ import annotations

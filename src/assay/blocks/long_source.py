@@ -1,4 +1,7 @@
-"""Attention of encoders to long sources: windows and blocks, beside a few tokens that see all and are seen by all."""
+"""Attention of encoders to long sources: windows and blocks, beside a few tokens that see all and are seen by all.
+
+Axes: s blocks, z global tokens, y tokens at hand and either of them; u buckets of a bias of the distance.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,7 @@
 """A decoder whose attention sees its own tokens and the source's at once, and an encoder that sees images too
 (Zhang et al. 2025, T5Gemma 2).
+
+Axes: y keys of the target and the source together.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 Mini, Thinking Machines 2026).
 
 Axes: uw states of the pass before; t4 messages, for queries, keys, values and the experts; loops the looped layers;
-D two streams beside each other, Rg the rank of a gate.
+D two streams beside each other, Rg the rank of a gate; the others as in the first pass.
 """
 
 from __future__ import annotations

@@ -1,5 +1,7 @@
 """Mixture of experts: a router sends each token to a of e feed-forward layers (Shazeer et al. 2017; Fedus et al. 2021),
 beside shared experts that every token passes (Dai et al. 2024).
+
+Axes: s the width of shared experts, z the latent that routed ones read, where there is one.
 """
 
 from __future__ import annotations

@@ -1,5 +1,7 @@
 """ProphetNet's decoder: beside the stream of tokens, one stream for each of the next few tokens that are predicted
 (Qi et al. 2020, arXiv:2001.04063). All pass the same matrices; a predicting token sees the main stream and its own.
+
+Axes: z streams, e a token's own key, a that and the main stream's; u buckets of a bias of the distance.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Inkling's layer (Thinking Machines 2026): short convolutions of keys, values and every branch's output, a bias of the
 distance that each token mixes from a bank of profiles, and experts whose shared ones share the router's softmax.
 
-Axes: e width of a relative state, X distances of the bank, K columns of a convolution; y all experts, S shared ones,
+Axes: E width of a relative state, X distances of the bank, K columns of a convolution; y all experts, S shared ones,
 z chosen and shared ones together.
 """
 

@@ -2,6 +2,8 @@
 
 It reads the residual stream beside the embeddings (D = 2 d), and what it gives is added to what its state-space layer
 reads, not to the stream. Low-rank additions of rank A are all that its uses have of their own.
+
+Axes: o the model's width once more.
 """
 
 from __future__ import annotations

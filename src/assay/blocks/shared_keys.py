@@ -2,7 +2,7 @@
 updates of several streams: Gemma 3n and Gemma 4 (Google DeepMind 2025; Baykal et al. 2023, arXiv:2301.13310).
 
 Axes: Y layers, p the width of a layer's own input, U rows of its table; S streams, Q those beside the first, A and O
-streams before and after a prediction, R the rank of the learned residual.
+streams before and after a prediction, K one stream, R the rank of the learned residual.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Sparse attention: an indexer scores every visible key with small heads of its own, and each query attends to the
 best `top` of them (DeepSeek-AI 2025, DeepSeek-V3.2; several layers may share one choice, arXiv:2603.12201).
 
-Axes: I heads of the indexer, J their width, y the indexer's keys at hand, T keys chosen.
+Axes: I heads of the indexer, J their width, y the indexer's keys at hand, T keys chosen, L two low ranks side by
+side; z, p, o, l as in latent attention.
 """
 
 from __future__ import annotations
