@@ -26,6 +26,7 @@ def loaded(statement: str, watched: tuple[str, ...] = HEAVY) -> list[str]:
         "from assay import *",
         "import assay; assay.count(assay.load('llama-3-8b'))",
         "import assay; assay.load({'model_type': 'gpt2'})",
+        "import assay; assay.measure, assay.Measurement",
         "import assay; assay.mfu(assay.load('gpt-2'), tokens_per_second=1, peak_flops=1e9, context=512)",
         "import assay; assay.tensors(assay.block('y = linear(x[b n d], W[d f]) -> [b n f]', d=2, f=3))",
     ],
