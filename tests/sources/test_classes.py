@@ -219,7 +219,7 @@ def test_a_class_that_types_share_names_the_one_called_so() -> None:
         ("llava", "model_type is 'llava', a text model with towers of other modalities: not read so far"),
         ("lama", "model_type is 'lama', which is not known; near it: llama"),
         ("LLAMA", "model_type is 'LLAMA', which is not known; near it: llama"),
-        ("zzz", "model_type is 'zzz', which is not known; known: "),
+        ("zzz", "model_type is 'zzz', which is not known; `assay families` lists the "),
     ],
 )
 def test_an_unknown_type(model_type: str, said: str) -> None:
