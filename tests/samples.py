@@ -103,6 +103,7 @@ def _others() -> dict[str, list[Row]]:
             *((config, auto, False) for config, auto in vision.VISION.values()),
             *((config, BASE, False) for config in vision.PAIRS.values()),
             *((config, SEEN, False) for config in vision.TOWERS.values()),
+            *((config, MASKED, True) for config in vision.ENCODED.values()),
             ({**vision.TOWERS["idefics3, small"], "model_type": "smolvlm"}, SEEN, False),
             (unified, SEEN, False),
             (vision.TILES, CAUSAL, False),

@@ -11,6 +11,7 @@ from library import built, check_against_library, has_library, their_flops
 
 from assay.errors import SettingError, SourceError
 from assay.readings.count import count
+from assay.readings.tensors import tensors
 from assay.sources.huggingface import read_config
 from assay.spec import Model
 
@@ -52,13 +53,14 @@ CHOICE, NEXT = "AutoModelForMultipleChoice", "AutoModelForNextSentencePrediction
 # the library's own default configs, of the class that is read where none is named
 DEFAULTS = [
     *("bert", "roberta", "xlm-roberta", "camembert", "data2vec-text", "distilbert", "electra", "albert", "mpnet"),
-    *("rembert", "modernbert", "eurobert", "esmc", "nomic_bert", "gte", "jina_embeddings_v3"),
+    *("rembert", "roc_bert", "ibert", "modernbert", "eurobert", "esmc", "nomic_bert", "gte", "jina_embeddings_v3"),
     *("deberta", "deberta-v2", "xlm-roberta-xl", "roberta-prelayernorm", "megatron-bert", "ernie", "layoutlm"),
     *("tapas", "roformer", "yoso", "nystromformer", "squeezebert", "convbert", "fnet", "mobilebert"),
     *("longformer", "big_bird", "mra", "luke", "ultrabert"),
 ]
 
 # one key at a time, another value than the default's
+SPELLED = {"shape_vocab_size": 21, "shape_embed_dim": 12, "pronunciation_vocab_size": 17, "pronunciation_embed_dim": 10}
 VARIED: list[dict[str, Any]] = [
     {"model_type": "bert", **SMALL},
     {"model_type": "bert", **SMALL, "tie_word_embeddings": False},
@@ -72,6 +74,10 @@ VARIED: list[dict[str, Any]] = [
     {"model_type": "distilbert", **DISTIL, "tie_word_embeddings": False, "activation": "relu"},
     {"model_type": "distilbert", **DISTIL, "sinusoidal_pos_embds": True},
     {"model_type": "electra", **SMALL, "embedding_size": 16},
+    {"model_type": "ibert", **SMALL},
+    {"model_type": "ibert", **SMALL, "type_vocab_size": 1, "tie_word_embeddings": False},
+    {"model_type": "roc_bert", **SMALL, **SPELLED},
+    {"model_type": "roc_bert", **SMALL, **SPELLED, "tie_word_embeddings": False},
     {"model_type": "electra", **SMALL, "embedding_size": 32, "type_vocab_size": 3},
     {"model_type": "electra", **SMALL, "embedding_size": 16, "tie_word_embeddings": False},
     {"model_type": "albert", **SMALL, "embedding_size": 16},
@@ -178,6 +184,8 @@ CLASSES: list[tuple[str, str, dict[str, str]]] = [
     ("electra", "Electra", {k: v for k, v in _BERT.items() if v not in (CHOICE, NEXT)}),
     ("albert", "Albert", {k: v for k, v in _BERT.items() if v != NEXT}),
     ("mpnet", "MPNet", _ROBERTA),
+    ("ibert", "IBert", _ROBERTA),
+    ("roc_bert", "RoCBert", {**{k: v for k, v in _BERT.items() if v != NEXT}, "ForCausalLM": "AutoModelForCausalLM"}),
     ("rembert", "RemBert", _ROBERTA),
     ("modernbert", "ModernBert", _ROBERTA),
     ("eurobert", "EuroBert", {k: v for k, v in _ROBERTA.items() if v not in (CHOICE, QUESTION)}),
@@ -213,6 +221,7 @@ CLASSES: list[tuple[str, str, dict[str, str]]] = [
 OWN: dict[str, dict[str, Any]] = {
     "distilbert": DISTIL,
     "electra": {**SMALL, "embedding_size": 16},
+    "roc_bert": {**SMALL, **SPELLED},
     "albert": {**SMALL, "embedding_size": 16},
     "rembert": {**SMALL, "input_embedding_size": 16},
     "modernbert": {**SMALL, "pad_token_id": 0},
@@ -492,3 +501,17 @@ def test_class_can_be_asked_for() -> None:
     assert count(read(config), tokens=1).parameters.total - base.total == 3 * 32 + 3
     with pytest.raises(SettingError, match="class is 'causal'; bert has masked \\(BertForMaskedLM\\), base"):
         read(config, "causal")
+
+
+@needs_library
+def test_whole_numbers_beside_the_weights() -> None:
+    """I-BERT's buffers, name by name; on the meta device as well."""
+    config = small("ibert")
+    model = built(config, MASKED)
+    weights = {name for name, _ in model.named_parameters(remove_duplicate=False)}
+    theirs = {name: tuple(kept.shape) for name, kept in model.state_dict().items() if name not in weights}
+    made = [entry for entry in tensors(read_config(config, "config", "model")) if entry.buffer]
+    ours = {entry.path.replace("{i}", str(i)): entry.shape for entry in made for i in entry.layers or (0,)}
+    assert ours == theirs
+    with pytest.raises(SourceError, match=r"config: quant_mode is true; it must be false or null"):
+        read_config({**config, "quant_mode": True}, "config", "model")

@@ -302,6 +302,19 @@ CASES: tuple[Case, ...] = (
         keys=48,
     ),
     Case(
+        "lara_mini",
+        {
+            **_KEYS,
+            **EXPERTS,
+            "shared_expert_intermediate_size": 20,
+            "head_dim": 12,
+            "layer_types": [SCAN, "sliding_attention", SCAN, FULL],
+            "sliding_window": 50,
+        },
+        **delta(2, 2, 6, 5, 7, 3),
+        keys=2 * 2 * 2 * 12,
+    ),
+    Case(
         "olmo_hybrid", {**_KEYS, "attention_bias": True, "linear_num_key_heads": 6}, **delta(3, 6, 6, 5, 7, 3), keys=32
     ),
     Case("olmo_hybrid", {"num_hidden_layers": 3}, **delta(2, 4, 4, 6, 12, 4), keys=32),

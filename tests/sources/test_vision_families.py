@@ -164,6 +164,31 @@ QWEN |= {"num_position_embeddings": 64, "deepstack_visual_indexes": [0, 2]}
 LLAMA = {**TEXT, "model_type": "llama"}
 EYE = {**SMALL, "model_type": "clip_vision_model", "image_size": 24, "patch_size": 8}
 GENERATES = "AutoModelForImageTextToText"
+WORDS = {"hidden_size": 32, "num_hidden_layers": 3, "num_attention_heads": 2, "intermediate_size": 40, "vocab_size": 99}
+SIGLIP = {**SMALL, "model_type": "siglip_vision_model", "image_size": 32, "patch_size": 4}
+# encoders of text beside one of images
+ENCODED: dict[str, dict[str, Any]] = {
+    "modernvbert": {"model_type": "modernvbert"},
+    "modernvbert, small": {
+        "model_type": "modernvbert",
+        "text_config": {**WORDS, "model_type": "modernbert", "pad_token_id": 0},
+        "vision_config": SIGLIP,
+        "pixel_shuffle_factor": 2,
+    },
+    "modernvbert, tied": {
+        "model_type": "modernvbert",
+        "text_config": {**WORDS, "model_type": "modernbert", "pad_token_id": 0, "norm_bias": True},
+        "vision_config": {**SIGLIP, "vision_use_head": False},
+        "tie_word_embeddings": True,
+    },
+    "ultravbert": {"model_type": "ultravbert"},
+    "ultravbert, small": {
+        "model_type": "ultravbert",
+        "text_config": {**WORDS, "model_type": "ultrabert", "prediction_head_size": 20, "pad_token_id": 0},
+        "vision_config": SIGLIP,
+        "pixel_shuffle_factor": 2,
+    },
+}
 DELTA = {"linear_key_head_dim": 8, "linear_value_head_dim": 8, "linear_num_key_heads": 2, "linear_num_value_heads": 4}
 TOWERS: dict[str, dict[str, Any]] = {
     "qwen2_vl": {"model_type": "qwen2_vl"},
@@ -340,6 +365,29 @@ TOWERS: dict[str, dict[str, Any]] = {
 @pytest.mark.parametrize("case", TOWERS)
 def test_text_models_with_towers(case: str) -> None:
     check_against_library(TOWERS[case], auto=GENERATES)
+
+
+@needs_library
+@pytest.mark.parametrize("case", ENCODED)
+def test_encoders_that_see_images(case: str) -> None:
+    check_against_library(ENCODED[case], 11 if "," in case else 0, auto="AutoModelForMaskedLM")
+
+
+@needs_library
+@pytest.mark.parametrize("end", ["Model", "ForSequenceClassification", "ForTokenClassification"])
+@pytest.mark.parametrize("stem", ["ModernVBert", "UltraVBert"])
+def test_classes_of_encoders_that_see_images(stem: str, end: str) -> None:
+    labels = {"id2label": {"0": "a", "1": "b", "2": "c"}, "classifier_pooling": "mean"}
+    config = {**ENCODED[f"{stem.lower()}, small"], **labels, "architectures": [stem + end]}
+    check_against_library(config, auto=stem + end)
+
+
+def test_an_image_before_an_encoder_by_hand() -> None:
+    """64 patches of 3 x 4 x 4 pixels; three layers of four 8-wide heads; the probe; 2 x 2 patches as one vector."""
+    seen = count(read_config(ENCODED["ultravbert, small"], "config", "model"), tokens=20, images=1)
+    layer = 4 * 64 * 32 * 32 + 2 * 64 * 64 * 32 + 2 * 64 * 32 * 40
+    probe = 2 * 64 * 32 * 32 + 2 * 32 * 32 + 2 * 64 * 32 + 2 * 32 * 40
+    assert seen.flops.by_part["tower"] == 2 * (64 * 48 * 32 + 3 * layer + probe + 16 * 4 * 32 * 32)
 
 
 @needs_library

@@ -189,3 +189,28 @@ class NarrowedHead:
         )
         table = "E[V d]" if self.tied else "Wout[d V]"
         return made + ops(VOCABULARY, f"logits = linear(y[b t d], {table}) -> [b t V]")
+
+
+@dataclass(frozen=True)
+class Spelled(Tables):
+    """Word vectors beside those of a character's shape and of its sound, through one matrix to the model's width."""
+
+    shapes: tuple[int, int] = (1, 1)  # rows and width
+    sounds: tuple[int, int] = (1, 1)
+
+    def sizes(self) -> dict[str, int | None]:
+        """Axis sizes."""
+        (rows, u), (spoken, w) = self.shapes, self.sounds
+        return {**super().sizes(), "S": rows, "u": u, "O": spoken, "w": w, "q": self.width + u + w}
+
+    def ops(self) -> list[Op]:
+        """From ids to `x[b n d]`."""
+        first, *rest = super().ops()
+        made = ops(
+            "embedding",
+            "sound = gather(sounds[b n], E_sound[O w]) -> [b n w]",
+            "shape = gather(shapes[b n], E_shape[S u]) -> [b n u]",
+            "x = concat(x[b n d], shape[b n u], sound[b n w]) -> [b n q]",
+            "x = linear(x[b n q], Ein[q d], Ein_bias[d]) -> [b n d]",
+        )
+        return [first, *made, *rest]

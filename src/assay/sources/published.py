@@ -17,7 +17,7 @@ _BY_NUMBER = {"Eg": "w1", "Eu": "w3", "Ed": "w2"}
 _NAMED = """
     afmoe axk1 bailing_hybrid bailing_moe beam cohere2_moe deepseek_v2 deepseek_v3 deepseek_v32 dots1 ernie4_5_moe
     exaone_moe flex_olmo flint glm4_moe glm4_moe_lite glm4v_moe glm4v_moe_text glm_moe_dsa hunyuan_v1_moe hy_v3 jamba
-    kolibri1 laguna mellum mimo_v2_flash nemotron_h olmoe qwen2_moe qwen3_5_moe qwen3_5_moe_text qwen3_moe
+    kolibri1 laguna lara_mini mellum mimo_v2_flash nemotron_h olmoe qwen2_moe qwen3_5_moe qwen3_5_moe_text qwen3_moe
     qwen3_next qwen3_omni_moe_text sarvam_mla
     sarvam_moe solar_open
 """
@@ -27,6 +27,8 @@ EXPERTS = dict.fromkeys(_NAMED.split(), _BY_NAME) | dict.fromkeys(_NUMBERED.spli
 # convolutions that the implementation packs and files keep apart
 _CONVOLUTIONS = {f"mixer.K{letter}": (r"\.conv1d\.", f".{letter}_conv1d.") for letter in "qkv"}
 SPLIT = dict.fromkeys(("bailing_hybrid", "kimi_linear", "olmo_hybrid"), _CONVOLUTIONS)
+# projections that files pack and the implementation keeps apart
+SPLIT["lara_mini"] = {f"mixer.W{letter}": (r"\.in_proj_\w+\.", ".in_proj.") for letter in "qkvzba"}
 
 _SPARSE = (r"\.mlp\.(experts|shared_experts|gate|e_score_correction_bias|router)\b", r".block_sparse_moe.\1")
 # an expression on the implementation's name, and the published one: each applied in turn
@@ -73,6 +75,7 @@ RENAMED: dict[str, tuple[tuple[str, str], ...]] = {
         (r"\.mlp\.down_proj\.", ".mlp.c_proj."),
     ),
     "flint": ((r"self_attn\.sinks", "self_attn.softmax_offset"),),
+    "lara_mini": ((r"linear_attn\.norm\.", "linear_attn.out_norm."),),
     "mimo_v2_flash": ((r"self_attn\.sinks", "self_attn.attention_sink_bias"),),
     "nemotron_h": ((r"^model\.", "backbone."),),
 }

@@ -1,4 +1,4 @@
-"""The gated delta rule among attention: Qwen3-Next, Qwen 3.5, OLMo Hybrid, Kimi Linear, Ling 3."""
+"""The gated delta rule among attention: Qwen3-Next, Qwen 3.5, Lara, OLMo Hybrid, Kimi Linear, Ling 3."""
 
 from __future__ import annotations
 
@@ -8,8 +8,20 @@ from assay.blocks import Attention, Body, Branch, Decoder, GatedDelta, KimiDelta
 from assay.blocks.latent import GatedLatent
 from assay.records import replace
 from assay.sources.config import Config
-from assay.sources.families.common import activation, by_kind, depth, family, heads, pre_norm, rms, rope, stack, under
-from assay.sources.families.dense import LLAMA, POST_NORMS, biased
+from assay.sources.families.common import (
+    activation,
+    by_kind,
+    depth,
+    family,
+    heads,
+    pre_norm,
+    rms,
+    rope,
+    stack,
+    under,
+    windows,
+)
+from assay.sources.families.dense import LLAMA, POST_NORMS, SLIDING, biased
 from assay.sources.families.experts import LAYER, label, stepped
 from assay.sources.families.latent import LATENT, dense, latent, routed, sparse_layers
 from assay.sources.families.qwen_moe import QWEN2, qwen_experts
@@ -142,6 +154,43 @@ def qwen3_5_moe(c: Config) -> Decoder:
     shared = c.size("shared_expert_intermediate_size", 512)
     moe = qwen_experts(c, 256, 8, 512, True, Router(), shared=shared, shared_gate=True)
     return qwen(c, attention, lambda i: moe)
+
+
+LARA = {
+    **QWEN3_5,
+    **under(LAYER + "self_attn.", {"Wq": "q_proj.weight", "Bq": "q_proj.bias"}),
+    **under(
+        LAYER + "linear_attn.",
+        {
+            "mixer.Wz": "in_proj_z.weight[+(J H Q) d]",
+            **{f"mixer.W{letter}": f"in_proj_{letter}.weight[+(J H) d]" for letter in "ba"},
+        },
+    ),
+}
+_PATTERN = (SCAN, SLIDING, SCAN, ATTENTION, SLIDING)
+
+
+@family("lara_mini", cls="LaraMiniForCausalLM", names=LARA, harmless=_NO_DENSE)
+def lara_mini(c: Config) -> Decoder:
+    """Lara 4 Mini (Translated 2026): the delta rule, windows with positions, full attention without; experts."""
+    c.absent(hidden_size=1024, num_hidden_layers=34, vocab_size=151936, max_position_embeddings=131072)
+    c.absent(linear_num_key_heads=8, linear_num_value_heads=16)
+    width, n, norm = c.size("hidden_size"), depth(c), rms(c)
+    h = heads(c, width, 16, 4, 128)
+    kinds = windows(c, n, lambda i: _PATTERN[i % 5], tuple(dict.fromkeys(_PATTERN)))
+    window, positions = c.size("sliding_window", 512), rope(c, h.width)
+    bias, scan = biased(c, "attention_bias", "qkvo"), delta(c, norm)
+    moe = qwen_experts(c, 128, 4, 512, True, Router(), shared=c.size("shared_expert_intermediate_size", 512))
+
+    def layer(kind: str) -> Layer:
+        if kind == SCAN:
+            return pre_norm(scan, moe, norm, kind)
+        slides = kind == SLIDING
+        turned, near = (positions, window) if slides else (None, None)
+        attention = Attention(h.query, h.kv, h.width, bias=bias, qk_norm=norm, positions=turned, window=near)
+        return pre_norm(attention, moe, norm, kind)
+
+    return stack(c, by_kind(kinds, layer), width, norm, tied=True)
 
 
 OLMO_HYBRID = {

@@ -86,10 +86,9 @@ def without(prefix: str, names: Names) -> dict[str, str]:
 
 
 def headless(made: Multimodal) -> Ending | None:
-    """Where the text model without a head ends."""
+    """Where the text model without a head ends; an encoder's last norm is none of its head's."""
     head = made.text.head
-    assert isinstance(head, Head)
-    return Final(head.width, head.narrow, head.norm)
+    return Final(head.width, head.narrow, head.norm) if isinstance(head, Head) else None
 
 
 def base(c: Config, made: Multimodal) -> Multimodal:
