@@ -144,6 +144,7 @@ def test_depth_multiplies() -> None:
     """Layers that are alike are counted once and multiplied."""
     one, many = (count(stacked((layer("pre"),) * n), B, N) for n in (1, 1000))
     ends = V * D
+    assert [s.layers for s in stacked((layer("pre"),) * 1000).segments if s.layers] == [tuple(range(1000))]
     assert many.parameters.total - ends == 1000 * (one.parameters.total - ends)
     assert many.cache.bytes == 1000 * one.cache.bytes
     assert many.flops.attention_scores == 1000 * one.flops.attention_scores
