@@ -32,7 +32,7 @@ def _segments(segment: Segment, scheme: Scheme) -> list[Segment]:
         by_layer.setdefault(rule.layer, []).append(place)
     for layer in segment.layers or (0,):
         rules = [scheme.rules[at] for at in sorted([*by_layer.get(None, ()), *by_layer.get(layer, ())])]
-        said = [(rule.names, rule.format) for rule in rules]
+        said = [(rule.names, id(rule.format)) for rule in rules]  # a file's rules share their formats
         alike = tuple(said) if ordered else frozenset(said)
         groups.setdefault((alike, layer if counted else None), (rules, []))[1].append(layer)
     made: dict[tuple[tuple[str, Weight], ...], list[int]] = {}

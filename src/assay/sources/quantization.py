@@ -9,7 +9,8 @@ for it.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from functools import lru_cache
 from typing import Any
 
 from assay.formats import Format, Rule, Scheme, make
@@ -59,14 +60,30 @@ def pattern(name: str, kept: Format | None = None) -> Rule:
     """
     if name.startswith("re:"):
         return _expression(name[3:], kept)
+    number = _NUMBER.search(name)
+    if number is None:
+        names, numbered = _named(name)
+        return Rule(names, kept, None, numbered)
+    names, _ = _named(f"{name[: number.start(1)]}{{i}}{name[number.end(1) :]}")
+    return Rule(names, kept, int(number[1]))
+
+
+# the number of a layer, in modules of any name that lie in a list of them
+_NUMBER = re.compile(r"(?:^|\.)(?:layers?|blocks|h)\.(\d+)(?=\.|$)")
+
+
+@lru_cache(maxsize=1024)  # a config may name the modules of each layer
+def _named(name: str) -> tuple[str, bool]:
+    """The expression for a module with {i} for its layer, and whether it has other numbers."""
     plain = re.sub(r"^(model\.)?(language_model\.)?(model\.)?", "", name.removesuffix(".weight"))
     plain = re.sub(r"(?<=experts\.)\d+(?=\.|$)", "{e}", plain)
-    number = re.search(r"(?:^|\.)(?:layers?|blocks|h)\.(\d+)(?=\.|$)", plain)
-    layer = int(number[1]) if number else None
-    if number:
-        plain = f"{plain[: number.start(1)]}{{i}}{plain[number.end(1) :]}"
     body = ".*".join(re.escape(piece) for piece in plain.split("*"))
-    return Rule(rf"(?:.*\.)?{body}(?:\..*)?", kept, layer, layer is None and re.search(r"\.\d", plain) is not None)
+    return rf"(?:.*\.)?{body}(?:\..*)?", re.search(r"\.\d", plain) is not None
+
+
+def distinct(rules: Iterable[Rule]) -> tuple[Rule, ...]:
+    """The rules, each once, in order; those of one file share their formats."""
+    return tuple({(rule.names, rule.layer, id(rule.format)): rule for rule in rules}.values())
 
 
 def _expression(text: str, kept: Format | None) -> Rule:
@@ -84,7 +101,7 @@ def skipped(c: Config, *keys: str) -> tuple[Rule, ...]:
     names: list[str] = []
     for key in keys:
         names += c.sequence(key, lambda v: isinstance(v, str), "module names") or []
-    return tuple(dict.fromkeys(pattern(one) for name in names for one in _layers(name)))
+    return distinct(pattern(one) for name in names for one in _layers(name))
 
 
 def _layers(name: str) -> list[str]:
@@ -194,7 +211,7 @@ def compressed(c: Config, model_type: str, plain: str) -> Scheme:
     rules += [pattern(target, made) for _, made, named in found for target in named]
     default = next((made for general, made, _ in found if general), None)
     says = " and ".join(dict.fromkeys(made.says for _, made, _ in found))
-    return Scheme(says, tuple(dict.fromkeys(rules)), default, (*EVERYWHERE, "head"))
+    return Scheme(says, distinct(rules), default, (*EVERYWHERE, "head"))
 
 
 def _group_format(group: Config, given: str, plain: str) -> Format | None:
@@ -272,13 +289,17 @@ def modelopt(c: Config, model_type: str, plain: str) -> Scheme:
         made = _algorithm(chosen, held if held.has("group_size") else c)
         says[made.says] = None
         rules.append(pattern(name, made))
-    return Scheme(" and ".join(says), tuple(dict.fromkeys([*rest, *rules])), None, (*EVERYWHERE, "head"))
+    return Scheme(" and ".join(says), distinct([*rest, *rules]), None, (*EVERYWHERE, "head"))
 
 
 def _algorithm(name: str, c: Config) -> Format:
-    size = c.size("group_size", 16)
+    return _model_optimizers(name, int(c.size("group_size", 16)))
+
+
+@lru_cache(maxsize=64)
+def _model_optimizers(name: str, group: int) -> Format:
     says, text = _MODELOPT[name]
-    return make(says.format(g=int(size)), text.format(g=int(size)))
+    return make(says.format(g=group), text.format(g=group))
 
 
 def _group(c: Config, *keys: str) -> int | None:
