@@ -90,6 +90,8 @@ SUMMED = {
     "glm-4.5-air": 110_468_824_832 - AIR_SECOND,
     # MiniMax-M1, of the same architecture, the metadata of its weights
     "minimax-text-01": 456_089_655_296,
+    # Kimi Linear, the metadata of its weights, with the corrections of 26 routers to 256 experts
+    "kimi-linear-48b-a3b": 49_122_681_728 - 26 * 256,
     # the metadata of weights that hold a pooler too, and BERT's head for next sentences
     "bert-base-multilingual": 178_566_653 - dense(768) - (2 * 768 + 2),
     "xlm-roberta-base": 278_885_778 - dense(768),

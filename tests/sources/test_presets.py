@@ -305,6 +305,17 @@ def test_a_wrong_value_is_one_line_or_another_model(name: str) -> None:
     assert len(said) > 100
 
 
+@pytest.mark.parametrize(("said", "turned"), [({}, None), ({"style": "interleaved"}, "interleaved")])
+def test_an_indexer_turns_halves_unless_it_says_otherwise(said: dict[str, str], turned: str | None) -> None:
+    """DeepSeek-V3.2's turns halves of its heads beside attention that turns neighbours; GLM-5's turns neighbours too."""
+    data = table("deepseek-v3.2")
+    indexer = data["latent"]["indexer"] | said
+    model = read_table(changed(data, ("latent", "indexer"), indexer), "mine.toml", "mine")
+    layer = next(segment for segment in model.segments if segment.layers)
+    styles = {op.name: op.attr("style") for op in layer.block.ops if op.kind == "rope"}
+    assert styles == {"qp": "interleaved", "kp": "interleaved", "iq": turned, "ik": turned}
+
+
 def recorded(name: str) -> tuple[dict[str, Any], dict[str, Any]]:
     """The config (the text model's alone) and what the public implementation was seen to hold and do."""
     said = shared("truth/truth.json")[RECORDED[name]]

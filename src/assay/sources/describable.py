@@ -169,15 +169,15 @@ def _latent(c: Section, around: Around) -> dict[str, Any]:
     indexer = c.child("indexer")
     if indexer.data:
         kind = _imported("sparse.Indexer")
-        indexer.known(name for name in defaults_of(kind) if name != "rotary")
+        indexer.known(name if name != "rotary" else "style" for name in defaults_of(kind))
         rotary, width = c.size("rotary"), indexer.size("width")
         for key in ("top", "query_rank"):
             if not _said(c, key):
                 c.fail(key, f"an integer of at least 1 where {c.path('indexer')} is set")
         if rotary > width:
             indexer.fail("width", f"an integer of at least {c.path('rotary')}, {int(rotary)}")
-        # an indexer turns halves of a head, whichever way its layer's attention does (DeepSeek-V3.2)
-        turned = None if around.positions is None else replace(around.positions, width=rotary, style=None)
+        style = None if indexer.word("style", "halves", ("halves", "interleaved")) == "halves" else "interleaved"
+        turned = None if around.positions is None else replace(around.positions, width=rotary, style=style)
         norm = indexer.block("norm", Norm, NORMS, defaults_of(kind)["norm"])
         given["indexer"] = kind(indexer.size("heads"), width, turned, norm)
     if _said(c, "window") and _said(c, "top"):
