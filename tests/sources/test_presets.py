@@ -307,7 +307,7 @@ def test_a_wrong_value_is_one_line_or_another_model(name: str) -> None:
 
 @pytest.mark.parametrize(("said", "turned"), [({}, None), ({"style": "interleaved"}, "interleaved")])
 def test_an_indexer_turns_halves_unless_it_says_otherwise(said: dict[str, str], turned: str | None) -> None:
-    """DeepSeek-V3.2's turns halves of its heads beside attention that turns neighbours; GLM-5's turns neighbours too."""
+    """DeepSeek-V3.2's turns halves beside attention that turns neighbours; GLM-5's turns neighbours as well."""
     data = table("deepseek-v3.2")
     indexer = data["latent"]["indexer"] | said
     model = read_table(changed(data, ("latent", "indexer"), indexer), "mine.toml", "mine")
