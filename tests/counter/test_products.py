@@ -17,6 +17,7 @@ F = torch.nn.functional
 from torch.utils.flop_counter import FlopCounterMode  # noqa: E402
 
 from assay import measure  # noqa: E402
+from assay.counter.rules import RULES, Call  # noqa: E402
 
 LSTM = torch.nn.LSTM
 
@@ -159,6 +160,20 @@ def test_recurrent_networks(kind: str, gates: int, layers: int) -> None:
     assert measure(net, t(6, 2, 3, grad=False)).flops.total == 2 * 6 * 2 * weights
     with torch.no_grad():
         assert measure(net, t(6, 2, 3, grad=False)).flops.total == 2 * 6 * 2 * weights
+
+
+def test_recurrent_networks_backward() -> None:
+    """The kernel gives all gradients: of inputs and states, and of the weights, as much as forward each."""
+    found = measure(torch.nn.LSTM(3, 4), t(6, 2, 3), backward=True)
+    assert found.flops.by_op == {
+        "aten::mkldnn_rnn_layer": 2 * 6 * 2 * 4 * (4 * 3 + 4 * 4),
+        "aten::mkldnn_rnn_layer_backward": 2 * 2 * 6 * 2 * 4 * (4 * 3 + 4 * 4),
+    }
+    weights = [torch.empty(12, 3), torch.empty(12, 4), torch.empty(12), torch.empty(12)]
+    named = {"weight": weights, "output_mask": [True, True, False, True]}
+    call = Call("aten::_cudnn_rnn", [torch.empty(6, 2, 3)], named, None)
+    assert RULES["aten::_cudnn_rnn"](call) == 2 * 6 * 2 * 12 * (3 + 4)
+    assert RULES["aten::_cudnn_rnn_backward"](call) == 2 * 2 * 6 * 2 * 12 * (3 + 4)
 
 
 def test_training_is_three_times_forward() -> None:

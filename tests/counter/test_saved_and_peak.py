@@ -123,6 +123,16 @@ def test_peak_of_training_holds_gradients_too() -> None:
     assert found.peak_bytes == (1 + 1 + 1 + 1) * X  # x, y, ones, ones * y
 
 
+def test_what_was_there_counts_to_the_end() -> None:
+    """x is the caller's to free, so it stays; beside it a step's operand and result."""
+
+    def use_up(box: list[Any]) -> Any:
+        y = box.pop() + 1
+        return y + 1
+
+    assert measure(use_up, [x().detach()]).peak_bytes == 3 * X
+
+
 def test_storages_not_tensors_are_alive() -> None:
     with torch.no_grad():
         assert measure(lambda a: a.view(-1).view(6, 8).t().expand(4, 8, 6), x()).peak_bytes == X

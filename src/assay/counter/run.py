@@ -67,8 +67,10 @@ def measure(
             saved[path] = saved.get(path, 0) + storages.save(tensor)
         return tensor
 
-    leaves = [*(root.parameters() if root is not None else ()), *_tensors((inputs, options))]
-    _run(lambda: code(*inputs, **options), leaves if backward else None, (paths, counting), keep)
+    leaves = None
+    if backward:
+        leaves = [*(root.parameters() if root is not None else ()), *_tensors((inputs, options))]
+    _run(lambda: code(*inputs, **options), leaves, (paths, counting), keep)
     refuse_unknown(counting.unknown)
     modules = _tree(paths, root, counting.modules, saved, _title(code, root))
     return Measurement(
