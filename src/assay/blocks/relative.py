@@ -11,6 +11,7 @@ from typing import Any
 
 from assay.blocks.attention import Attention
 from assay.blocks.mlp import activate
+from assay.blocks.stacks import Wrapped
 from assay.records import dataclass
 from assay.spec import Op, ops
 
@@ -75,16 +76,8 @@ class Convolved:
 
 
 @dataclass(frozen=True)
-class ScaledOutput:
+class ScaledOutput(Wrapped):
     """A feed-forward layer with a stored multiplier."""
-
-    body: Any
-
-    tag = "m"
-
-    def sizes(self) -> dict[str, int | None]:
-        """Axis sizes."""
-        return dict(self.body.sizes())
 
     def ops(self, x: str, y: str) -> list[Op]:
         """`y[b n d]` from `x[b n d]`."""

@@ -48,6 +48,22 @@ class Ending(Protocol):
 
 
 @dataclass(frozen=True)
+class Wrapped:
+    """A body with something around it: its axes, and norms called as its own are."""
+
+    body: Body
+
+    @property
+    def tag(self) -> str:
+        """That of its body."""
+        return self.body.tag
+
+    def sizes(self) -> dict[str, int | None]:
+        """Axis sizes."""
+        return self.body.sizes()
+
+
+@dataclass(frozen=True)
 class Scaled:
     """A body with a multiplier of what it reads and one of what it gives."""
 

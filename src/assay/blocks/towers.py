@@ -11,7 +11,7 @@ from typing import ClassVar, Protocol, Self
 from assay.blocks.attention import Attention, over
 from assay.blocks.ends import Norm
 from assay.blocks.mlp import Mlp
-from assay.blocks.stacks import Body, Decoder, Ending, Layer, layer_segments, make_block
+from assay.blocks.stacks import Decoder, Ending, Layer, Wrapped, layer_segments, make_block
 from assay.records import dataclass, replace
 from assay.size import Size
 from assay.spec import Block, Op, Segment, Sight, ops
@@ -189,19 +189,8 @@ def owned(made: Sequence[Op], prefix: str) -> list[Op]:
 
 
 @dataclass(frozen=True)
-class Scaled:
+class Gained(Wrapped):
     """A body whose output has a learned gain for each channel (Touvron et al. 2021, layer scale)."""
-
-    body: Body
-
-    @property
-    def tag(self) -> str:
-        """That of its body."""
-        return self.body.tag
-
-    def sizes(self) -> dict[str, int | None]:
-        """Axis sizes."""
-        return self.body.sizes()
 
     def ops(self, x: str, y: str) -> list[Op]:
         """`y` from `x`, both `[b n d]`."""

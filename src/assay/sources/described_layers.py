@@ -176,7 +176,7 @@ def _group(c: Section, names: tuple[str, ...], around: Around, gains: bool) -> G
 
 def _gained(body: Any) -> Any:
     """A block whose output has a learned gain for each channel."""
-    from assay.blocks.towers import Scaled as Gained  # few models have it
+    from assay.blocks.towers import Gained  # few models have it
 
     return Gained(body)
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from assay.blocks import Attention, Mlp, Norm, Rope
-from assay.blocks.towers import Drawn, Multimodal, Patches, Tower
-from assay.records import dataclass
+from assay.blocks import Mlp, Norm, Rope
+from assay.blocks.images import CrossedPatches, NormedAttention
+from assay.blocks.towers import Drawn, Multimodal, Tower
 from assay.sources.config import Config
 from assay.sources.families.common import activation, depth, family, sandwich, under
 from assay.sources.families.multimodal import CLASSES, beside, text_of
-from assay.spec import Op, Sight, ops
+from assay.spec import Sight, ops
 
 GEMMA4 = under(
     "model.vision_tower.",
@@ -37,31 +37,6 @@ GEMMA4 = under(
 ) | {"Wp1": "model.embed_vision.embedding_projection.weight"}
 
 
-@dataclass(frozen=True)
-class Crossed(Patches):
-    """Patches with a learned vector for their column and one for their row."""
-
-    def ops(self) -> list[Op]:
-        """From `pixels` to `x[b n d]`."""
-        return ops(
-            "embedding",
-            "x = linear(pixels[b n i y z], Wpatch[i y z d]) -> [b n d]",
-            "row = gather(at[n], E_row[P d]) -> [n d]",
-            "column = gather(at[n], E_column[P d]) -> [n d]",
-            "x = add(x[b n d], row[n d], column[n d]) -> [b n d]",
-        )
-
-
-@dataclass(frozen=True)
-class Normed(Attention):
-    """Attention whose values are normed as well, without a gain."""
-
-    def norms(self) -> list[Op]:
-        """Norms of queries, keys and values."""
-        eps = None if self.qk_norm is None else self.qk_norm.eps
-        return [*super().norms(), *Norm(affine="none", eps=eps).ops("v", "v", "vn", "b n g v", "v")]
-
-
 @family("gemma4", cls="Gemma4ForConditionalGeneration", names={}, classes=CLASSES)
 def gemma4(c: Config) -> Multimodal:
     """Google 2026: a vision transformer, where the config has one."""
@@ -81,10 +56,12 @@ def gemma4(c: Config) -> Multimodal:
     groups = seen.size("num_key_value_heads", 12)
     seen.divides("num_attention_heads", heads, "num_key_value_heads", groups)
     norm, patch = Norm(eps=eps), seen.size("patch_size", 16)
-    attention = Normed(heads, groups, seen.size("head_dim", 64), qk_norm=norm, positions=Rope(), scale=1.0, sees="all")
+    attention = NormedAttention(
+        heads, groups, seen.size("head_dim", 64), qk_norm=norm, positions=Rope(), scale=1.0, sees="all"
+    )
     act = activation(seen, "hidden_activation", "gelu_pytorch_tanh")
     layer = sandwich(attention, Mlp(seen.size("intermediate_size"), activation=act), norm)
-    first = Crossed(3, (patch, patch), width, bias=False, positions=seen.size("position_embedding_size", 10240))
+    first = CrossedPatches(3, (patch, patch), width, bias=False, positions=seen.size("position_embedding_size", 10240))
     side = seen.size("pooling_kernel_size", 3)
     made = ops("tower", "y = columns(x[b n d]) -> [b o d q]", "y = mean(y[b o d q]) -> [b o d]")
     if seen.flag("standardize", False):

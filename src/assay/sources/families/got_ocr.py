@@ -5,15 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from assay.blocks import Layer, Mlp, Norm
-from assay.blocks.attention import over
-from assay.blocks.towers import Drawn, Multimodal, Patches, Tower, Windowed
-from assay.records import dataclass
+from assay.blocks.images import FilledWindows
+from assay.blocks.towers import Drawn, Multimodal, Patches, Tower
 from assay.sources.config import Config
 from assay.sources.families.common import activation, by_kind, depth, family, pre_norm, under
 from assay.sources.families.multimodal import CLASSES, beside, text_of
 from assay.sources.families.qwen_vl import PACKED
 from assay.sources.families.vision import square
-from assay.spec import Op, ops
+from assay.spec import ops
 
 SAM = under(
     "model.vision_tower.",
@@ -52,46 +51,6 @@ _TEXT |= {"num_hidden_layers": 24, "num_attention_heads": 16, "num_key_value_hea
 _TEXT |= {"max_position_embeddings": 32768, "max_window_layers": 21}
 
 
-@dataclass(frozen=True)
-class Sam(Windowed):
-    """Attention within windows of an image that is filled up to whole ones, with learned biases of rows and columns.
-
-    `patches` are a window's, `padded` those of all windows together; without windows both are the image's.
-    """
-
-    padded: int = 1
-    side: int = 1  # of a window
-    places: bool = True
-
-    def sizes(self) -> dict[str, int | None]:
-        """Axis sizes."""
-        rows = 2 * self.side - 1 if self.places else None
-        return {**super().sizes(), "m": self.padded, "y": self.side, "z": self.side, "U": rows}
-
-    def ops(self, x: str, y: str) -> list[Op]:
-        """`y[b n d]` from `x[b n d]`."""
-        made = [*ops("attention", f"x0 = slice({x}[b n d]) -> [b m d]"), *over(super().ops("x0", "y0"), "n", "m")]
-        return [*made, *ops("attention", f"{y} = slice(y0[b m d]) -> [b n d]")]
-
-    def attend(self) -> list[Op]:
-        """Scores with a bias of the row and one of the column, each a product with the query."""
-        made = super().attend()
-        if not self.places:
-            return made
-        part, axes = "attention.scores", "[b g r n c]"
-        biases = ops(
-            part,
-            "rows = gather(at[n y], Rows[U k]) -> [n y k]",
-            "columns = gather(at[n z], Columns[U k]) -> [n z k]",
-            "sy = contract(q[b n g r k], rows[n y k]) -> [b g r n y]",
-            "sz = contract(q[b n g r k], columns[n z k]) -> [b g r n z]",
-            "sy = slice(sy[b g r n y]) -> [b g r n c]",  # each key's row and column among them
-            "sz = slice(sz[b g r n z]) -> [b g r n c]",
-            f"s = add(s{axes}, sy{axes}, sz{axes}) -> {axes}",
-        )
-        return [*made[:2], *biases, *made[2:]]
-
-
 def sam(c: Config) -> tuple[Patches, tuple[Layer, ...], int]:
     """Start, layers, and patches of a side."""
     c.absent(hidden_size=768, num_hidden_layers=12, num_attention_heads=12, image_size=1024, patch_size=16)
@@ -111,7 +70,9 @@ def sam(c: Config) -> tuple[Patches, tuple[Layer, ...], int]:
     def layer(kind: str) -> Layer:
         reach = window if kind == "windowed" else side
         padded = (-(-side // reach) * reach) ** 2
-        attention = Sam(heads, heads, each, bias=bias, patches=reach * reach, padded=padded, side=reach, places=places)
+        attention = FilledWindows(
+            heads, heads, each, bias=bias, patches=reach * reach, padded=padded, side=reach, places=places
+        )
         return pre_norm(attention, mlp, norm, kind)
 
     kinds = ["full" if i in full or not window else "windowed" for i in range(depth(c))]

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from math import lcm
 
-from assay.blocks import Branch, CrossAttention, Layer, Mlp, Norm, Step
-from assay.blocks.conformer import Convolution, Feed, RelativeAttention
+from assay.blocks import Branch, Layer, Mlp, Norm, Step
+from assay.blocks.conformer import Feed
+from assay.blocks.sounds import BiasedConvolution, NamedNorm, NearAttention, WindowQueries
 from assay.blocks.towers import Drawn, Multimodal, Tower, Windowed
-from assay.records import dataclass, replace
 from assay.sources.config import Config
 from assay.sources.families.common import activation, by_kind, depth, family, under
 from assay.sources.families.multimodal import CLASSES, beside, text_of
-from assay.spec import Op, Sight, Tensor, ops
+from assay.spec import Sight, ops
 
 SECONDS = 1500  # positions of half a minute, of two frames each
 
@@ -78,79 +78,6 @@ QUERIES = under(
 )
 
 
-@dataclass(frozen=True)
-class Near(RelativeAttention):
-    """Attention within windows of a sound, with a learned vector of each distance."""
-
-    size: int = 1
-
-    def sizes(self) -> dict[str, int | None]:
-        """Axis sizes."""
-        return {**super().sizes(), "w": self.size}
-
-    def remember(self) -> list[Op]:
-        """Keys and values of the window."""
-        return ops(
-            "attention",
-            "k = keys(k[b n g k], windows=w) -> [b c g k]",
-            "v = keys(v[b n g v], windows=w) -> [b c g v]",
-        )
-
-
-@dataclass(frozen=True)
-class Shifted(Convolution):
-    """A convolution whose matrices have biases."""
-
-    def ops(self, x: str, y: str) -> list[Op]:
-        """`y[b n d]` from `x[b n d]`."""
-        made = []
-        for op in super().ops(x, y):
-            name = op.weights[0].name if op.weights else ""
-            if name in ("Wua", "Wub", "Wpoint"):
-                op = replace(op, inputs=(*op.inputs, Tensor(f"{name}_bias", (op.axes[-1],))))
-            made.append(op)
-        return made
-
-
-@dataclass(frozen=True)
-class Asking(CrossAttention):
-    """Queries to the positions of a window of `size`, `source` wide."""
-
-    size: int = 1
-    source: int = 1
-
-    def sizes(self) -> dict[str, int | None]:
-        """Axis sizes."""
-        return {**super().sizes(), "e": self.source}
-
-    def project(self, x: str) -> list[Op]:
-        """Queries from the queries, keys and values from `memory[b m e]`."""
-        made = self.projected("q", f"{x}[b n d]", "b n", "g r k")
-        for name, axes in (("k", "g k"), ("v", "g v")):
-            line = f"{name} = linear(memory[b m e], cross.W{name}[e {axes}], cross.B{name}[{axes}]) -> [b m {axes}]"
-            made += ops("attention", line)
-        return made
-
-    def remember(self) -> list[Op]:
-        """Keys and values of the window."""
-        return ops(
-            "attention",
-            f"k = keys(k[b m g k], windows={self.size}) -> [b M g k]",
-            f"v = keys(v[b m g v], windows={self.size}) -> [b M g v]",
-        )
-
-
-@dataclass(frozen=True)
-class Behind(Norm):
-    """A norm behind a sum, named apart from others of its layer."""
-
-    named: str = ""
-
-    def ops(self, x: str, y: str, tag: str, axes: str = "b n d", over: str = "d", shared: str = "") -> list[Op]:
-        """As any norm."""
-        return super().ops(x, y, self.named, axes, over, shared)
-
-
 def conformer(c: Config) -> tuple[Tower, int]:
     """Zhang et al. 2023 as IBM has it: attention within windows, the likely letters half-way given back."""
     c.absent(input_dim=160, num_layers=10, hidden_dim=1024, feedforward_mult=4, num_heads=8, output_dim=42)
@@ -162,9 +89,9 @@ def conformer(c: Config) -> tuple[Tower, int]:
     window, far = c.size("context_size"), c.size("max_pos_emb")
     if window > far:
         c.fail("context_size", f"at most max_pos_emb, {far}")
-    attention = Near(heads, heads, each, bias="o", by="distances", rows=2 * far + 1, size=window, sees="all")
+    attention = NearAttention(heads, heads, each, bias="o", by="distances", rows=2 * far + 1, size=window, sees="all")
     inner = width * c.size("feedforward_mult")
-    convolution = Shifted(width * c.size("conv_expansion_factor"), c.size("conv_kernel_size"))
+    convolution = BiasedConvolution(width * c.size("conv_expansion_factor"), c.size("conv_kernel_size"))
     one, other = (Feed(inner, gated=False, bias="ud", tag=tag) for tag in ("m1", "m2"))
     layer = Layer(
         (
@@ -207,11 +134,11 @@ def asked(c: Config, outer: Config, text: int) -> Tower:
     each = c.divides("hidden_size", width, "num_attention_heads", heads)
     window, rate = outer.size("window_size", 15), outer.size("downsample_rate", 5)
     queries = outer.divides("window_size", window, "downsample_rate", rate)
-    norm, last = Norm("layernorm", "gain+bias", eps), Behind("layernorm", "gain+bias", eps, named="last")
+    norm, last = Norm("layernorm", "gain+bias", eps), NamedNorm("layernorm", "gain+bias", eps, named="last")
     among = Windowed(heads, heads, each, bias="qkvo", patches=queries)
-    across = Asking(heads, heads, each, bias="qkvo", size=int(window), source=int(c.size("encoder_hidden_size")))
+    across = WindowQueries(heads, heads, each, bias="qkvo", size=int(window), source=int(c.size("encoder_hidden_size")))
     mlp = Mlp(c.size("intermediate_size"), gated=False, activation=activation(c), bias="ud")
-    crossed = Behind("layernorm", "gain+bias", eps, named="cross")
+    crossed = NamedNorm("layernorm", "gain+bias", eps, named="cross")
 
     def layer(kind: str) -> Layer:
         look = (Step((Branch(across),), after=crossed),) if kind == "cross-attention" else ()

@@ -4,13 +4,11 @@ where there are none (Llama 3 Team 2024, 7).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import ClassVar
-
-from assay.blocks import Attention, CrossAttention, Decoder, Embedding, Head, Layer, Mlp, Norm
-from assay.blocks.stacks import Body, Branch, Step
+from assay.blocks import Attention, Decoder, Embedding, Head, Layer, Mlp, Norm
+from assay.blocks.images import CROSS, ImageAttention, LookingDecoder, TanhGated
+from assay.blocks.stacks import Branch, Step
 from assay.blocks.towers import Drawn, Multimodal, Tower
-from assay.records import dataclass, replace
+from assay.records import replace
 from assay.sources.config import Config
 from assay.sources.families.common import (
     CAUSAL,
@@ -29,9 +27,9 @@ from assay.sources.families.common import (
 from assay.sources.families.dense import LLAMA
 from assay.sources.families.multimodal import base, moved
 from assay.sources.families.vision import square
-from assay.spec import Op, Segment, Sight, ops
+from assay.spec import Sight, ops
 
-CROSS, SELF = "cross-attention", "self-attention"
+SELF = "self-attention"
 GENERATION = "image-text"
 ASPECTS = 8  # ratios of the sides, where the config lists none
 INDICES = [3, 7, 15, 23, 30]
@@ -80,55 +78,7 @@ FAR = (
 )
 
 
-@dataclass(frozen=True)
-class Gated:
-    """A body whose output has a learned factor, the tangent of a number."""
-
-    body: Body
-
-    @property
-    def tag(self) -> str:
-        """That of its body."""
-        return self.body.tag
-
-    def sizes(self) -> dict[str, int | None]:
-        """Axis sizes."""
-        return self.body.sizes()
-
-    def ops(self, x: str, y: str) -> list[Op]:
-        """`y` from `x`, both `[b n d]`."""
-        part = "mlp" if self.tag == "m" else "attention"
-        gated = ops(part, f"g = tanh(X{self.tag}[]) -> []", f"{y} = mul({y}[b n d], g[]) -> [b n d]")
-        return [*self.body.ops(x, y), *gated]
-
-
-@dataclass(frozen=True)
-class Seeing(CrossAttention):
-    """Attention to images, queries and keys normed head by head."""
-
-    norm: Norm = Norm()
-
-    def place(self) -> list[Op]:
-        """The norms."""
-        return [*self.norm.ops("q", "q", "cqn", "b n g r k", "k"), *self.norm.ops("k", "k", "ckn", "b m g k", "k")]
-
-
-@dataclass(frozen=True)
-class Looking(Decoder):
-    """A decoder whose layers of one kind run for sequences that have images, and read `tokens` of each of these."""
-
-    tokens: int = 1
-
-    settings: ClassVar[tuple[str, ...]] = ("past",)
-
-    def segments(self, names: Mapping[str, str]) -> tuple[Segment, ...]:
-        """What occurs once, and each distinct layer; those that look at images with their batch and their keys."""
-        axes = {"b": "seeing", "m": ("images_now", self.tokens), "M": ("images_each", self.tokens)}
-        made = super().segments(names)
-        return tuple(replace(one, axes=axes) if one.name == CROSS else one for one in made)
-
-
-def text(c: Config, seen: int) -> Looking:
+def text(c: Config, seen: int) -> LookingDecoder:
     """Llama's layers, and between them those that look at images, of `seen` tokens each."""
     c.absent(vocab_size=128256, hidden_size=4096, num_hidden_layers=40, num_attention_heads=32)
     c.absent(num_key_value_heads=8, intermediate_size=14336, max_position_embeddings=131072, rms_norm_eps=1e-5)
@@ -139,18 +89,18 @@ def text(c: Config, seen: int) -> Looking:
     mlp = Mlp(c.size("intermediate_size"), activation=activation(c))
     no_own_width(c, width, h)
     own = Attention(h.query, h.kv, h.width, positions=rope(c, h.width, 5e5))
-    cross = Seeing(h.query, h.kv, h.width, norm=norm)
+    cross = ImageAttention(h.query, h.kv, h.width, norm=norm)
 
     def layer(kind: str) -> Layer:
         if kind == SELF:
             return pre_norm(own, mlp, norm, kind)
-        return Layer((Step((Branch(Gated(cross), norm),)), Step((Branch(Gated(mlp), norm),))), kind)
+        return Layer((Step((Branch(TanhGated(cross), norm),)), Step((Branch(TanhGated(mlp), norm),))), kind)
 
     kinds = [CROSS if i in listed else SELF for i in range(depth(c))]
     tied = c.flag("tie_word_embeddings", False)
     if tied:
         c.fail("tie_word_embeddings", "false: the head lacks the rows of images")
-    return Looking(
+    return LookingDecoder(
         Embedding(int(rows) + 8, width),  # images have tokens beyond the vocabulary
         by_kind(kinds, layer),
         Head(rows, width, norm=norm),
@@ -224,7 +174,7 @@ def vision(c: Config, out: int) -> tuple[tuple[Tower, Tower], int]:
         "y = linear(y[b o s d], Wp1[s d j], Wp1_bias[j]) -> [b o j]",
     )
     end = Drawn("projector", tuple(lines), {"d": width, "s": sources, "j": out})
-    gated = (pre_norm(Gated(attention), Gated(mlp), norm),) * depth(c, key="num_global_layers")
+    gated = (pre_norm(TanhGated(attention), TanhGated(mlp), norm),) * depth(c, key="num_global_layers")
     far = Tower(middle, gated, (end,), width, {"n": filled, "o": tokens}, FAR, called="vision global")
     return (near, far), tokens
 

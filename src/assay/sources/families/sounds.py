@@ -10,8 +10,9 @@ from typing import Any
 
 from assay.blocks import Attention, Mlp, Norm
 from assay.blocks.encoder_decoder import Frames
+from assay.blocks.sounds import Planes, UnplacedFrames
 from assay.blocks.towers import Drawn, Multimodal, Tower, Windowed
-from assay.records import dataclass, replace
+from assay.records import replace
 from assay.sources.config import Config
 from assay.sources.families.bart import ENCODER_LAYER
 from assay.sources.families.common import ACTIVATIONS, activation, depth, family, pre_norm, rope, under
@@ -68,15 +69,6 @@ SKIPPED = (
     "rope_parameters",
 )
 NORM = Norm("layernorm", "gain+bias", 1e-5)
-
-
-@dataclass(frozen=True)
-class Unplaced(Frames):
-    """The two convolutions without a table of positions."""
-
-    def ops(self) -> list[Op]:
-        """From `frames[b m j]` to `x[b n d]`."""
-        return super().ops()[:-2]
 
 
 def whisper(c: Config, layers: int = 32, heads: int = 20, width: int = 1280, mels: int = 128) -> Tower:
@@ -202,7 +194,7 @@ def glmasr(c: Config) -> Multimodal:
     each = seen.maybe("head_dim") or seen.divides("hidden_size", d, "num_attention_heads", h)
     attention = Attention(h, groups, each, bias="qvo", positions=rope(seen, each, partial=0.5), sees="all")
     mlp = Mlp(seen.size("intermediate_size"), gated=False, activation=activation(seen, default="gelu"), bias="ud")
-    start = Unplaced(seen.size("num_mel_bins", 128), d)
+    start = UnplacedFrames(seen.size("num_mel_bins", 128), d)
     layers = (pre_norm(attention, mlp, NORM),) * depth(seen)
     tower = Tower(start, layers, (), d, {"n": n, "m": 2 * n}, GLM, called="audio")
     text = text_of(c, "llama", tied=True)
@@ -231,69 +223,6 @@ def moss(c: Config) -> Multimodal:
         *Norm("layernorm", "gain+bias", eps).ops("y", "y", "projector", "b o k", "k"),
     ]
     return beside(c, text, [heard(c, tower, made, -(-int(tower.axes["n"]) // many), q=many, j=out, k=out)])
-
-
-@dataclass(frozen=True)
-class Planes:
-    """Chunks of frames through three convolutions over time and pitch, each at every other one of both.
-
-    Axes: a, e, l times of the chunks together; j, h2, h3, h4 pitches; i channels; q and r the kernel.
-    """
-
-    pitches: int
-    channels: int
-    chunk: int  # frames
-    chunks: int
-    width: int
-
-    @property
-    def length(self) -> int:
-        """Positions of all chunks together."""
-        return self.chunks * self.after(self.chunk)[-1]
-
-    @staticmethod
-    def after(length: int) -> tuple[int, ...]:
-        """What each of the convolutions leaves of a side."""
-        one = (length + 1) // 2
-        two = (one + 1) // 2
-        return one, two, (two + 1) // 2
-
-    def sizes(self) -> dict[str, int | None]:
-        """Axis sizes."""
-        times, tones = self.after(self.chunk), self.after(self.pitches)
-        return {
-            **{name: self.chunks * n for name, n in zip(("a", "e"), times, strict=False)},
-            **dict(zip(("h2", "h3", "h4"), tones, strict=True)),
-            "m": self.chunk * self.chunks, "j": self.pitches, "d": self.width, "q": 3, "r": 3,
-            "i": self.channels, "i2": self.channels, "i3": self.channels,
-        }
-
-    def ops(self) -> list[Op]:
-        """From `frames[b m j]` to `x[b n d]`."""
-        made = convolved("frames[b m j]", "a h2", "", "i", 1) + convolved("x[b a h2 i]", "e h3", "i", "i2", 2)
-        made += convolved("x[b e h3 i2]", "n h4", "i2", "i3", 3)
-        return made + ops(
-            "embedding",
-            "x = linear(x[b n h4 i3], Wflat[i3 h4 d]) -> [b n d]",
-            "x = sinusoid(x[b n d]) -> [b n d]",
-        )
-
-
-def convolved(source: str, to: str, read: str, made: str, index: int) -> list[Op]:
-    """One convolution over two axes, with a stride of two along both."""
-    name, _, axes = source.removesuffix("]").partition("[")
-    time, tone = to.split()
-    was = axes.split()
-    first = f"b {time} {' '.join(was[2:])} q"
-    second = f"b {time} {tone} {' '.join(was[3:])} q r".replace("  ", " ")
-    kernel = f"{read} q r {made}".strip()
-    return ops(
-        "embedding",
-        f"x = columns({name}[{axes}], stride=2) -> [{first}]",
-        f"x = columns(x[{first}], stride=2) -> [{second}]",
-        f"x = linear(x[{second}], Wplane{index}[{kernel}], Wplane{index}_bias[{made}]) -> [b {time} {tone} {made}]",
-        f"x = gelu(x[b {time} {tone} {made}]) -> [b {time} {tone} {made}]",
-    )
 
 
 ASR = TWO | under(

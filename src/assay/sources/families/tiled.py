@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from assay.blocks import Attention, Mlp, Norm, Rope
-from assay.blocks.towers import Drawn, Multimodal, Patches, Scaled, Tower
+from assay.blocks.towers import Drawn, Gained, Multimodal, Patches, Tower
 from assay.records import replace
 from assay.sources.config import Config
 from assay.sources.families.clip import VISION, siglip_vision
@@ -212,7 +212,7 @@ def internvl(c: Config) -> Multimodal:
     bias = "qkvo" if seen.flag("attention_bias", False) else "o"
     attention = Attention(heads, heads, each, bias=bias, qk_norm=qk, qk_norm_over="full", sees="all")
     mlp = Mlp(seen.size("intermediate_size"), gated=False, activation=activation(seen), bias="ud")
-    layers = (pre_norm(Scaled(attention), Scaled(mlp), norm),) * depth(seen)
+    layers = (pre_norm(Gained(attention), Gained(mlp), norm),) * depth(seen)
     side = shuffled(c, c.positive("downsample_ratio", 0.5))
     if features(c, -1) != 1:
         c.fail("vision_feature_layer", "one index")

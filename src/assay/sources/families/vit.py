@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from assay.blocks import Final, Mlp, Norm
 from assay.blocks.encoders import Pooler
-from assay.blocks.mlp import feed_forward
+from assay.blocks.images import PrefixedMlp
 from assay.blocks.stacks import Ending
-from assay.blocks.towers import Drawn, Patches, Scaled, Tower
-from assay.records import dataclass
+from assay.blocks.towers import Drawn, Gained, Patches, Tower
 from assay.sources.config import Config
 from assay.sources.families.common import BASE, Class, Names, activation, depth, family, labels, pre_norm, under
 from assay.sources.families.vision import grid, plain, seeing
@@ -53,15 +52,6 @@ DINO = EMBEDDINGS | under(
 )
 # the masked images of another class, the stages of a backbone
 HARMLESS = ("encoder_stride", "mask_ratio", "out_features", "out_indices", "stage_names", "reshape_hidden_states")
-
-
-@dataclass(frozen=True)
-class Gated(Mlp):
-    """A gated layer with a bias on all three matrices, which are named by other letters."""
-
-    def ops(self, x: str, y: str) -> list[Op]:
-        """`y[b n d]` from `x[b n d]`."""
-        return feed_forward("mlp", x, y, "Zg Zu Zd", "f", True, self.activation, "gud")
 
 
 def norm_of(c: Config) -> Norm:
@@ -164,7 +154,7 @@ def dino(c: Config, registers: int) -> Tower:
     ratio, gated = c.size("mlp_ratio", 4), c.flag("use_swiglu_ffn", False)
     inner = (int(width * ratio * 2 / 3) + 7) // 8 * 8 if gated else width * ratio
     act = activation(c)
-    mlp = Gated(inner) if gated else Mlp(inner, gated=False, activation=act, bias="ud")
+    mlp = PrefixedMlp(inner) if gated else Mlp(inner, gated=False, activation=act, bias="ud")
     attention = seeing(c, "qkvo" if c.flag("qkv_bias", True) else "o")
     c.skip("layerscale_value", "apply_layernorm", "interpolate_antialias", "interpolate_offset")
     patches, kernel = grid(c)
@@ -178,7 +168,7 @@ def dino(c: Config, registers: int) -> Tower:
         positions=patches + 1,
         spare=("Mask",) if c.flag("use_mask_token", True) else (),
     )
-    layer = pre_norm(Scaled(attention), Scaled(mlp), norm)
+    layer = pre_norm(Gained(attention), Gained(mlp), norm)
     sight = Sight(images=1, alone=start.length)
     return Tower(start, (layer,) * layers, (), width, {"n": start.length}, sight=sight)
 
