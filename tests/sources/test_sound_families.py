@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from library import check_against_library, differences, has_library, our_ledger, their_ledger
 
+from assay.errors import SourceError
 from assay.readings.count import count
 from assay.sources.huggingface import read_config
 
@@ -20,6 +21,21 @@ EAR = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "int
 EAR |= {"num_mel_bins": 10, "max_source_positions": 20}
 WINDOWED = {"d_model": 32, "encoder_layers": 2, "encoder_attention_heads": 4, "encoder_ffn_dim": 40, "num_mel_bins": 11}
 WINDOWED |= {"n_window": 50, "n_window_infer": 500, "downsample_hidden_size": 6, "output_dim": 32}
+WAVES: dict[str, Any] = {
+    "model_type": "omniasr",
+    "text_config": {**TEXT, "model_type": "llama"},
+    "audio_config": {
+        "hidden_size": 24,
+        "num_hidden_layers": 2,
+        "num_attention_heads": 2,
+        "intermediate_size": 40,
+        "conv_dim": [6, 8, 10],
+        "conv_kernel": [10, 4, 3],
+        "conv_stride": [80, 4, 3],
+        "num_conv_pos_embeddings": 6,
+        "num_conv_pos_embedding_groups": 3,
+    },
+}
 SOUNDS: dict[str, tuple[dict[str, Any], str]] = {
     "qwen2_audio": ({"model_type": "qwen2_audio"}, "AutoModelForMultimodalLM"),
     "qwen2_audio, small": (
@@ -60,6 +76,12 @@ SOUNDS: dict[str, tuple[dict[str, Any], str]] = {
         | {"audio_merge_size": 5},
         "AutoModelForMultimodalLM",
     ),
+    "omniasr": ({"model_type": "omniasr"}, "AutoModelForMultimodalLM"),
+    "omniasr, small": (WAVES, "AutoModelForMultimodalLM"),
+    "omniasr, without biases": (
+        {**WAVES, "audio_config": {**WAVES["audio_config"], "conv_bias": False, "layer_norm_eps": 1e-3}},
+        "AutoModelForMultimodalLM",
+    ),
     "qwen3_asr": ({"model_type": "qwen3_asr"}, "AutoModelForMultimodalLM"),
     "qwen3_asr, small": (
         {"model_type": "qwen3_asr", "text_config": {**TEXT, "head_dim": 8}, "audio_config": WINDOWED},
@@ -93,7 +115,7 @@ def test_text_models_that_hear(case: str) -> None:
 
 
 @needs_library
-@pytest.mark.parametrize("case", [case for case in SOUNDS if "small" in case])
+@pytest.mark.parametrize("case", [case for case in SOUNDS if "small" in case and "omniasr" not in case])
 def test_flops_of_a_sound(case: str) -> None:
     import torch
     from torch.utils.flop_counter import FlopCounterMode
@@ -115,6 +137,33 @@ def test_flops_of_a_sound(case: str) -> None:
             inner.get_audio_features(features, mask)
     ours = count(read_config(config, "config", "model"), tokens=30, images=1)
     assert ours.flops.by_part["tower"] == counter.get_total_flops()
+
+
+@needs_library
+def test_flops_of_half_a_minute_of_samples() -> None:
+    """480,000 samples leave 6,000, then 1,500, then 500 steps.
+
+    The library runs the convolution for positions at one step more, which it throws away: 24 x 8 x 6 products.
+    """
+    import torch
+    from torch.utils.flop_counter import FlopCounterMode
+
+    model = sound_model("omniasr, small").eval()
+    with FlopCounterMode(display=False) as counter, torch.no_grad():
+        model.model.get_audio_features(torch.zeros((1, 1, 480_000)))
+    ours = count(read_config(WAVES, "config", "model"), tokens=30, images=1).flops.by_part["tower"]
+    assert ours == counter.get_total_flops() - 2 * 24 * 8 * 6
+    waves = 6_000 * 10 * 6 + 1_500 * 6 * 4 * 8 + 500 * 8 * 3 * 10
+    layer = 4 * 500 * 24 * 24 + 2 * 500 * 500 * 24 + 2 * 500 * 24 * 40
+    assert ours == 2 * (waves + 500 * (10 * 24 + 24 * 8 * 6 + 24 * TEXT["hidden_size"]) + 2 * layer)
+
+
+def test_convolutions_over_samples_are_listed_alike() -> None:
+    audio = WAVES["audio_config"]
+    with pytest.raises(SourceError, match=r"audio_config\.conv_kernel has 2 items; it must be a list of 3 items"):
+        read_config({**WAVES, "audio_config": {**audio, "conv_kernel": [10, 4]}}, "config", "model")
+    with pytest.raises(SourceError, match=r"audio_config\.conv_dim is \[\]; it must be a list of at least one"):
+        read_config({**WAVES, "audio_config": {**audio, "conv_dim": []}}, "config", "model")
 
 
 SPEECH: dict[str, dict[str, Any]] = {

@@ -64,17 +64,16 @@ _KINDS = {
         wavlm xcodec
     """,
     "a hybrid text model behind a conformer that halves a sound three times": "nemo_speechlm",
-    "a text model behind the convolutions of wav2vec": "omniasr",
     "a text model with an adapter for each other modality": "phi4_multimodal",
     "a text model behind a tokenizer of sound made of convolutions": "vibevoice_asr",
     "a text model whose norms depend on how far it is behind a stream of sound": "voxtral_realtime",
     "a text model with towers of other modalities": """
         align altclip apertus1p5 aria aya_vision blip blip-2 blip_text_model bridgetower chameleon chinese_clip
-        clip_text_model clip_vision_model cohere2_vision cohere_compass colpali deepseek_vl deepseek_vl_v2
+        cohere2_vision cohere_compass colpali deepseek_vl deepseek_vl_v2
         dots3_note emu3 ernie4_5_vl_moe evolla florence2 gemma3n idefics idefics2 instructblip internvl_chat janus
         kimi_k3 kimi_vl kosmos-2 lfm2_vl llava_llama llava_mistral llava_next_video llava_qwen2 locateanything
         maira2 minicpmo minicpmv molmo molmo2 NVLM_D ovis2 perception_lm phi3_v pixtral qwen2_5_omni qwen3_omni_moe
-        qwen4_exp siglip2 speech-encoder-decoder ultravox video_llava vilt vision-encoder-decoder
+        qwen4_exp speech-encoder-decoder ultravox video_llava vilt vision-encoder-decoder
         vision-text-dual-encoder visual_bert xclip
     """,
     "a diffusion or time-series model": """

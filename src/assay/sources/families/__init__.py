@@ -22,7 +22,10 @@ MODULES = {
         "nystromformer"
     ),
     "bloom": "bloom falcon mpt",
-    "clip": "clip siglip",
+    "clip": (
+        "clip siglip siglip2 clip_vision_model clip_text_model siglip_vision_model siglip_text_model "
+        "siglip2_vision_model siglip2_text_model"
+    ),
     "cohere": "cohere cohere2",
     "cohere_moe": "cohere2_moe",
     "compact_encoders": "squeezebert convbert fnet mobilebert",
@@ -78,6 +81,7 @@ MODULES = {
     "nemotron_h": "nemotron_h",
     "neox": "gpt_neox gpt_neox_japanese gptj codegen",
     "olmo": "olmo olmo2 olmo3 exaone4",
+    "omniasr": "omniasr",
     "opt": "opt xglm biogpt",
     "phi": "phi phi3 starcoder2 stablelm persimmon",
     "qwen": "qwen2 qwen3 hunyuan_v1_dense apertus apertus1p5_text",
