@@ -40,7 +40,7 @@ def measure(
         raise MeasureError("measuring runs PyTorch, which is not installed: pip install 'assay[torch]'") from None
     from assay.counter.mode import Counting, refuse_unknown
     from assay.counter.paths import Paths, in_backward
-    from assay.counter.storages import GIVEN, WEIGHT, Storages, Weights
+    from assay.counter.storages import WEIGHT, Storages, Weights
 
     root = _root(code)
     storages, weights = Storages(), Weights()
@@ -55,8 +55,7 @@ def measure(
 
     for module in root.modules() if root is not None else ():
         weigh(module)
-    for tensor in _tensors((inputs, options)):
-        storages.given(tensor, GIVEN)
+    storages.start(_tensors((inputs, options)))
     paths = Paths(root, weigh)
     counting = Counting(paths, storages, weights, _allowed(allow))
     saved: dict[str, int] = {}

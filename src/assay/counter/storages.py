@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import weakref
+from collections.abc import Iterable
 from typing import Any
 
 from torch.utils.weak import WeakIdKeyDictionary
@@ -37,6 +38,11 @@ class Storages:
         self.saved = Saved(0, 0, 0)
         self._kept = dict.fromkeys((MADE, GIVEN, WEIGHT), 0)
         self._held: dict[int, _Held] = {}
+
+    def start(self, tensors: Iterable[Any]) -> None:
+        """Inputs of the run, none of which is held here."""
+        for tensor in tensors:
+            self.given(tensor)
 
     def given(self, tensor: Any, origin: str = GIVEN) -> None:
         """A tensor from before the run; nothing where its storage is known."""
