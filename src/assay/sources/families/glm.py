@@ -48,6 +48,6 @@ def glm(c: Config) -> Decoder:
 
 @family("glm4", cls="Glm4ForCausalLM", names=GLM4)
 def glm4(c: Config) -> Decoder:
-    """GLM-4-0414: norms before and after each sub-layer."""
+    """GLM-4-0414 (Z.ai 2025): norms before and after each sub-layer."""
     p = dense(c, _GLM)
     return p.repeat(sandwich(p.attention(bias=biased(c, "attention_bias", "qkv", True)), p.mlp, p.norm))

@@ -53,7 +53,7 @@ def glm4_moe(c: Config) -> Decoder:
 
 @family("sarvam_moe", cls="Glm4MoeForCausalLM", names=SHARED, harmless=FURTHER)
 def sarvam_moe(c: Config) -> Decoder:
-    """GLM's mixture under other names and numbers."""
+    """Sarvam AI's mixture of 30B: GLM's under other names and numbers."""
     c.rename(
         num_local_experts="n_routed_experts",
         num_experts="n_routed_experts",
@@ -78,7 +78,7 @@ def sarvam_moe(c: Config) -> Decoder:
 
 @family("solar_open", cls="SolarOpenForCausalLM", names=SHARED, harmless=(*FURTHER, "intermediate_size"))
 def solar_open(c: Config) -> Decoder:
-    """Experts in every layer, no norms of queries and keys."""
+    """Solar Open (Upstage 2025): experts in every layer, no norms of queries and keys."""
     c.rename(num_local_experts="n_routed_experts")
     c.inert("first_k_dense_replace", 0)
     c.inert("use_qk_norm", False)

@@ -119,7 +119,7 @@ def glm(c: Config, usual: str) -> Multimodal:
 
 @family("glm4v", cls="Glm4vForConditionalGeneration", names={}, classes=CLASSES)
 def glm4v(c: Config) -> Multimodal:
-    """GLM-4's sandwiched layer beside the tower."""
+    """GLM-V Team 2025, arXiv:2507.01006: GLM-4's sandwiched layer beside the tower."""
     return glm(c, "glm4v_text")
 
 

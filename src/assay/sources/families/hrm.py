@@ -1,4 +1,7 @@
-"""HRM-Text: two stacks of gated attention without gains in its norms, gone through several times."""
+"""HRM-Text (the layers of Wang et al. 2025, arXiv:2506.21734): two stacks of gated attention, gone through several times.
+
+Their norms have no gains.
+"""
 
 from __future__ import annotations
 

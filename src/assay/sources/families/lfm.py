@@ -90,7 +90,7 @@ def lfm2_width(c: Config) -> int:
 
 @family("lfm2_moe", cls="Lfm2MoeForCausalLM", names=LFM2_MOE, harmless=_OLDER)
 def lfm2_moe(c: Config) -> Decoder:
-    """The same with experts in all but the first layers."""
+    """Liquid AI 2025: the same with experts in all but the first layers."""
     c.absent(hidden_size=2048, vocab_size=65536, max_position_embeddings=128000)
     width, layers, norm = c.size("hidden_size"), depth(c, 32), rms(c, 1e-5, "norm_eps")
     older(c, width)

@@ -45,7 +45,7 @@ def exaone(c: Config) -> Decoder:
 
 @family("internlm3", cls="LlamaForCausalLM", names=LLAMA)
 def internlm3(c: Config) -> Decoder:
-    """InternLM3: one switch for the biases of attention and the MLP."""
+    """InternLM3 (Shanghai AI Laboratory 2025): one switch for the biases of attention and the MLP."""
     c.rename(qkv_bias="attention_bias", bias="mlp_bias")
     attention, mlp = c.flag("attention_bias", False), c.flag("mlp_bias", False)
     if attention != mlp:

@@ -56,7 +56,7 @@ JAPANESE = {
 
 @family("gpt_neox_japanese", cls="GPTNeoXJapaneseForCausalLM", names=JAPANESE)
 def gpt_neox_japanese(c: Config) -> Decoder:
-    """GPT-NeoX one sub-layer after the other, no bias but that of the last layer's attention."""
+    """ABEJA 2022: GPT-NeoX one sub-layer after the other, no bias but that of the last layer's attention."""
     c.rename(rotary_pct="partial_rotary_factor", rotary_emb_base="rope_theta")
     d = c.size("hidden_size", 2560)
     h = c.size("num_attention_heads", 32)

@@ -203,13 +203,13 @@ def older(c: Config, reader: Callable[[Config], tuple[Tower, Sight]], usual: str
 
 @family("qwen2_vl", cls="Qwen2VLForConditionalGeneration", names={}, classes=CLASSES)
 def qwen2_vl(c: Config) -> Multimodal:
-    """Qwen2 beside a vision transformer that sees images of any size."""
+    """Wang et al. 2024, arXiv:2409.12191: Qwen2 beside a vision transformer that sees images of any size."""
     return older(c, qwen2_visual, "qwen2_vl_text")
 
 
 @family("qwen2_5_vl", cls="Qwen2_5_VLForConditionalGeneration", names={}, classes=CLASSES)
 def qwen2_5_vl(c: Config) -> Multimodal:
-    """The same with windows."""
+    """Bai et al. 2025, arXiv:2502.13923: the same with windows."""
     return older(c, qwen25_visual, "qwen2_5_vl_text")
 
 
