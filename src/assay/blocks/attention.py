@@ -146,12 +146,7 @@ class Attention:
     def remember(self) -> list[Op]:
         """Keys and values behind those of earlier passes."""
         if self.sees == "all":
-            near = ", reach=reach" if self.reach is not None else ""
-            return ops(
-                "attention",
-                f"k = keys(k[b n g k]{near}) -> [b c g k]",
-                f"v = keys(v[b n g v]{near}) -> [b c g v]",
-            )
+            return of_this_pass("reach=reach" if self.reach is not None else "")
         limit = ", chunk=chunk" if self.chunk is not None else ""
         if self.window is not None:
             limit = ", near=w" if self.keep_all else ", window=w"
@@ -226,6 +221,16 @@ class CrossAttention(Attention):
     def attend(self) -> list[Op]:
         """As within a sequence, over the source's positions."""
         return over(super().attend(), "c", "M")
+
+
+def of_this_pass(mask: str = "", queries: str = "n", keys: str = "c") -> list[Op]:
+    """Keys and values of the same pass, which nothing keeps, as far as a mask lets queries see them."""
+    given = f", {mask}" if mask else ""
+    return ops(
+        "attention",
+        f"k = keys(k[b {queries} g k]{given}) -> [b {keys} g k]",
+        f"v = keys(v[b {queries} g v]{given}) -> [b {keys} g v]",
+    )
 
 
 def over(made: Iterable[Op], old: str, new: str) -> list[Op]:

@@ -5,7 +5,7 @@ Axes: s blocks, z global tokens, y tokens at hand and either of them; u buckets 
 
 from __future__ import annotations
 
-from assay.blocks.attention import Attention, over
+from assay.blocks.attention import Attention, of_this_pass, over
 from assay.blocks.ends import Embedding, Norm
 from assay.blocks.mlp import Mlp
 from assay.blocks.stacks import Layer
@@ -43,11 +43,7 @@ class BlockSparse(Attention):
 
     def remember(self) -> list[Op]:
         """The same pass's keys and values."""
-        return ops(
-            "attention",
-            "k = keys(k[b n g k], block=block, random=random) -> [b c g k]",
-            "v = keys(v[b n g v], block=block, random=random) -> [b c g v]",
-        )
+        return of_this_pass("block=block, random=random")
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from assay.blocks.attention import CrossAttention
+from assay.blocks.attention import CrossAttention, of_this_pass
 from assay.blocks.conformer import Convolution, RelativeAttention
 from assay.blocks.encoder_decoder import Frames
 from assay.blocks.ends import Norm
@@ -22,11 +22,7 @@ class NearAttention(RelativeAttention):
 
     def remember(self) -> list[Op]:
         """Keys and values of the window."""
-        return ops(
-            "attention",
-            "k = keys(k[b n g k], windows=w) -> [b c g k]",
-            "v = keys(v[b n g v], windows=w) -> [b c g v]",
-        )
+        return of_this_pass("windows=w")
 
 
 @dataclass(frozen=True)
@@ -65,11 +61,7 @@ class WindowQueries(CrossAttention):
 
     def remember(self) -> list[Op]:
         """Keys and values of the window."""
-        return ops(
-            "attention",
-            f"k = keys(k[b m g k], windows={self.size}) -> [b M g k]",
-            f"v = keys(v[b m g v], windows={self.size}) -> [b M g v]",
-        )
+        return of_this_pass(f"windows={self.size}", "m", "M")
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import ClassVar, Protocol, Self
 
-from assay.blocks.attention import Attention, over
+from assay.blocks.attention import Attention, of_this_pass, over
 from assay.blocks.ends import Norm
 from assay.blocks.mlp import Mlp
 from assay.blocks.stacks import Decoder, Ending, Layer, Wrapped, layer_segments, make_block
@@ -125,11 +125,7 @@ class Causal(Attention):
 
     def remember(self) -> list[Op]:
         """Keys and values of this pass."""
-        return ops(
-            "attention",
-            "k = keys(k[b n g k], causal=True) -> [b c g k]",
-            "v = keys(v[b n g v], causal=True) -> [b c g v]",
-        )
+        return of_this_pass("causal=True")
 
 
 @dataclass(frozen=True)
@@ -144,11 +140,7 @@ class Windowed(Attention):
 
     def remember(self) -> list[Op]:
         """Keys and values of the window."""
-        return ops(
-            "attention",
-            "k = keys(k[b n g k], windows=w) -> [b c g k]",
-            "v = keys(v[b n g v], windows=w) -> [b c g v]",
-        )
+        return of_this_pass("windows=w")
 
 
 @dataclass(frozen=True)
@@ -173,7 +165,7 @@ class Probe:
         made = ops("head", "probe = repeat(Probe[d]) -> [b m d]")
         made += attention.projected("q", "probe[b m d]", "b m", "g r k")
         made += attention.projected("k", "x[b n d]", "b n", "g k") + attention.projected("v", "x[b n d]", "b n", "g v")
-        made += ops("attention", "k = keys(k[b n g k]) -> [b c g k]", "v = keys(v[b n g v]) -> [b c g v]")
+        made += of_this_pass()
         behind = [*attention.attend(), *attention.emit("x", "y"), *self.norm.ops("y", "z", "p")]
         behind += [*self.mlp.ops("z", "z"), *ops("other", "y = add(y[b n d], z[b n d]) -> [b n d]")]
         made += over(behind, "n", "m")

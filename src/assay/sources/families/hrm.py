@@ -1,7 +1,4 @@
-"""HRM-Text (the layers of Wang et al. 2025, arXiv:2506.21734): two stacks of gated attention, gone through several times.
-
-Their norms have no gains.
-"""
+"""HRM-Text: two stacks of gated attention, gone through several times (Wang et al. 2025, arXiv:2506.21734)."""
 
 from __future__ import annotations
 
