@@ -146,6 +146,13 @@ def product(sizes: Iterable[Size]) -> Size:
     return result
 
 
+def same(a: Size | None, b: Size | None) -> bool:
+    """True where two sizes are alike, arrays element by element; None is like None alone."""
+    if _is_array(a) or _is_array(b):
+        return bool(sys.modules["numpy"].array_equal(a, b))
+    return bool(a == b)
+
+
 def surely_above(a: Size, b: Size) -> bool:
     """True where a > b holds for a number or for some element; a symbol is never sure."""
     if isinstance(a, int) and isinstance(b, int):

@@ -101,6 +101,14 @@ def test_bytes(dtype: str, bits: int) -> None:
     assert of.cache.bytes * 8 == 3 * 10 * 2 * 2 * 2 * bits  # layers, tokens, keys and values, heads of 2
 
 
+@pytest.mark.parametrize(
+    ("weights", "kept"), [("fp64", "fp64"), ("fp32", "fp32"), ("fp16", "fp16"), ("fp8", "bf16"), ("int4", "bf16")]
+)
+def test_a_cache_is_kept_in_the_dtype_of_weights_of_16_bits_or_more(weights: str, kept: str) -> None:
+    assert count(MODEL, tokens=1, weights=weights).setting.cache == kept
+    assert count(MODEL, tokens=1, weights=weights, cache="fp8").setting.cache == "fp8"
+
+
 def test_the_config_says_the_dtype() -> None:
     for given, kept in (({"dtype": "float32"}, "fp32"), ({"torch_dtype": "float16"}, "fp16"), ({}, "bf16")):
         assert count(read({**LLAMA3_8B, **given}), tokens=1).setting.weights == kept
@@ -124,6 +132,28 @@ def test_counts_add() -> None:
     assert both.cache.bytes == a.cache.bytes + b.cache.bytes
     assert both.parameters.total == 2 * a.parameters.total
     assert sum((a, b), start=Count()).flops == both.flops
+
+
+def test_only_a_sum_over_one_setting_has_figures_per_token() -> None:
+    a = count(MODEL, tokens=5)
+    assert (a + a).flops_per_token == 2 * a.flops_per_token  # twice the layers
+    assert (Count() + a).flops_per_token == (a + Count()).flops_per_token == a.flops_per_token
+    assert (a + count(MODEL, tokens=5, weights="fp8")).flops_per_token == 2 * a.flops_per_token
+    others: list[dict[str, Any]] = [{"tokens": 7}, {"past": 1}, {"batch": 2}, {"convention": "causal"}]
+    for other in others:
+        both = a + count(MODEL, **{"tokens": 5, **other})
+        for mixed in (both, both + a, a + both, Count() + both):
+            with pytest.raises(SettingError, match="counts of several settings were added"):
+                _ = mixed.flops_per_token
+
+
+def test_a_sum_over_arrays_has_figures_per_token() -> None:
+    numpy = pytest.importorskip("numpy")
+    tokens = numpy.array([1, 5])
+    one, same, other = (count(MODEL, tokens=t) for t in (tokens, tokens.copy(), tokens + 1))
+    assert ((one + same).flops_per_token == 2 * one.flops_per_token).all()
+    with pytest.raises(SettingError, match="counts of several settings were added"):
+        _ = (one + other).flops_per_token
 
 
 def test_per_token_is_an_int_where_it_divides() -> None:

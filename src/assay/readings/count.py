@@ -131,7 +131,10 @@ class Row:
 
 @dataclass(frozen=True)
 class Count:
-    """The figures of a model or block; counts add."""
+    """The figures of a model or block; counts add.
+
+    `setting` is what was asked for; of a sum, what the first was asked for.
+    """
 
     parameters: Parameters = Parameters()
     flops: Flops = Flops()
@@ -139,10 +142,16 @@ class Count:
     weight_bytes: Size | None = 0  # None where the weights are stored in a format that is not known
     setting: Setting = Setting()
     rows: tuple[Row, ...] = ()
+    mixed: bool = False  # a sum over several settings, whose tokens are not one number
 
     @property
     def flops_per_token(self) -> Any:
-        """FLOPs over batch x tokens: an int where that divides."""
+        """FLOPs over batch x tokens: an int where that divides.
+
+        Raises SettingError for a sum over several settings: it has no one number of tokens.
+        """
+        if self.mixed:
+            raise SettingError("counts of several settings were added; their FLOPs have no one number of tokens")
         tokens = self.setting.batch * self.setting.tokens
         try:
             return exact_div(self.flops.total, tokens)
@@ -150,13 +159,15 @@ class Count:
             return self.flops.total / tokens
 
     def __add__(self, other: Count) -> Count:
+        alike = not self.rows or not other.rows or self.setting.does_as(other.setting)
         return Count(
             self.parameters + other.parameters,
             self.flops + other.flops,
             self.cache + other.cache,
             _both(self.weight_bytes, other.weight_bytes),
-            self.setting,
+            self.setting if self.rows else other.setting,  # what has no rows is the start of a sum
             self.rows + other.rows,
+            self.mixed or other.mixed or not alike,
         )
 
 

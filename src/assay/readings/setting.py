@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from assay.errors import SettingError
 from assay.readings.conventions import convention as convention_of
-from assay.readings.dtypes import dtype
+from assay.readings.dtypes import BITS, dtype
 from assay.records import dataclass
-from assay.size import Size, ceil_div, is_integer, lift, minimum, only_at_zero, surely_above
+from assay.size import Size, ceil_div, is_integer, lift, minimum, only_at_zero, same, surely_above
 from assay.spec import Model
 
 DEFAULT_TOKENS = 2048
@@ -36,6 +36,11 @@ class Setting:
     def context(self) -> Size:
         """Past and present tokens together."""
         return self.past + self.tokens
+
+    def does_as(self, other: Setting) -> bool:
+        """True where another asks for the same pass: all is the same but dtypes, which cost no FLOPs."""
+        asked = ("batch", "tokens", "past", "source", "images", "image_tokens", "logits", "latent", "convention")
+        return all(same(getattr(self, name), getattr(other, name)) for name in asked)
 
     def sizes(self) -> dict[str, Size]:
         """The axes that a setting binds: once there is a past, the source is encoded no more."""
@@ -101,7 +106,7 @@ def setting(
         latent,
         convention_of(convention).name,
         kept,
-        dtype(cache or (kept if kept in ("bf16", "fp16", "fp32") else "bf16"), "cache"),
+        dtype(cache or (kept if BITS[kept] >= 16 else "bf16"), "cache"),
         dtype(state, "state"),
         model.scheme is not None and not weights,
     )
