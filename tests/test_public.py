@@ -164,6 +164,7 @@ def test_a_block_of_ones_own() -> None:
         ("y = linear(x[b n d], W[d f]) -> [b n z]", {}, assay.NotationError, "has an axis that no operand has"),
         ("y = linear(x[b n d])", {}, assay.NotationError, "is no op; write"),
         ("", {}, assay.NotationError, "the block has no ops"),
+        (None, {}, assay.NotationError, "a NoneType is no block; it is text, one op a line"),
         ("y = linear(x[b n d], W[d f]) -> [b n f]", {"d": 0}, assay.SizeError, "d is 0; it must be an integer"),
         ("y = linear(x[b n d], W[d f]) -> [b n f]", {"d": 1.5}, assay.SizeError, "d is 1.5; it must be an integer"),
     ],
@@ -173,6 +174,14 @@ def test_a_block_that_does_not_parse(
 ) -> None:
     with pytest.raises(error, match=said):
         assay.block(text, **sizes)
+
+
+def test_a_size_that_a_block_lacks_is_named() -> None:
+    made = assay.block("k = append(k[b n d], window=w) -> [b c d]", d=3)
+    assert assay.count(made, tokens=9, w=4).cache.bytes == 4 * 3 * 2
+    for read in (assay.count, assay.tensors):
+        with pytest.raises(assay.SettingError, match="token is no size of block, whose axes are b, c, d, n, w"):
+            read(made, w=4, token=9)
 
 
 def test_an_open_axis_is_named() -> None:

@@ -130,6 +130,12 @@ class Block:
         """Where a weight is stored; its own name in this block where nothing says more."""
         return self.stored.get(name) or Weight(f"{self.name}.{name}")
 
+    def axes(self) -> set[str]:
+        """Every axis of its ops, and every size that an attribute names."""
+        named = {axis for op in self.ops for tensor in op.inputs for axis in tensor.axes}
+        named |= {axis for op in self.ops for axis in op.axes}
+        return named | {value for op in self.ops for _, value in op.attrs if isinstance(value, str)}
+
     def resize(self, **sizes: Size) -> Block:
         """The same ops with other sizes."""
         return replace(self, sizes={**self.sizes, **sizes})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from assay.errors import NotationError
 from assay.kinds import check
 from assay.size import Size, lift
 from assay.spec import Block, parse_lines
@@ -15,6 +16,8 @@ def block(text: str, name: str = "block", **sizes: Size) -> Block:
 
         block("q = linear(x[b n d], Wq[d h k]) -> [b n h k]", d=4096, h=32, k=128)
     """
+    if not isinstance(text, str):
+        raise NotationError(f"a {type(text).__name__} is no block; it is text, one op a line")
     ops = parse_lines(text)
     check(ops)
     return Block(name, ops, {axis: lift(size, axis) for axis, size in sizes.items()})

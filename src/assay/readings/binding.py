@@ -15,6 +15,10 @@ def as_model(block: Block, sizes: Mapping[str, object]) -> Model:
     if not isinstance(block, Block):
         raise SettingError(f"it takes a model or a block, not a {type(block).__name__}; assay.load makes a model")
     lifted = {axis: lift(size, axis) for axis, size in sizes.items()}
+    axes = block.axes()
+    for axis in lifted:
+        if axis not in axes:
+            raise SettingError(f"{axis} is no size of {block.name}, whose axes are {', '.join(sorted(axes))}")
     return Model(block.name, (Segment(block.name, block.resize(**lifted)),))
 
 
