@@ -57,6 +57,20 @@ VISION: dict[str, tuple[dict[str, Any], str]] = {
         | {"architectures": ["Dinov2ForImageClassification"], "num_labels": 5},
         "AutoModelForImageClassification",
     ),
+    "clip_vision_model": ({"model_type": "clip_vision_model"}, "AutoModel"),
+    "clip_vision_model, small": (
+        {"model_type": "clip_vision_model", **SMALL, "image_size": 24, "patch_size": 8},
+        "AutoModel",
+    ),
+    "clip_vision_model, projected": (
+        {"model_type": "clip_vision_model", **SMALL, "image_size": 24, "patch_size": 8, "projection_dim": 20}
+        | {"architectures": ["CLIPVisionModelWithProjection"]},
+        "CLIPVisionModelWithProjection",
+    ),
+    "siglip_vision_model, small": (
+        {"model_type": "siglip_vision_model", **SMALL, "image_size": 24, "patch_size": 8, "vision_use_head": False},
+        "AutoModel",
+    ),
 }
 
 
@@ -114,7 +128,61 @@ PAIRS: dict[str, dict[str, Any]] = {
         "text_config": {**READ, "projection_size": 32},
         "vision_config": {**SEEN, "vision_use_head": False},
     },
+    "siglip2": {"model_type": "siglip2"},
+    "siglip2, small": {
+        "model_type": "siglip2",
+        "text_config": {**READ, "projection_size": 32},
+        "vision_config": {**SMALL, "num_patches": 36, "patch_size": 4},
+    },
 }
+HALVES: dict[str, tuple[dict[str, Any], str, int]] = {  # the class, and tokens where its FLOPs are counted
+    "clip_text_model": ({"model_type": "clip_text_model"}, "CLIPTextModel", 0),
+    "clip_text_model, small": ({"model_type": "clip_text_model", **READ}, "AutoModel", 9),
+    "clip_text_model, projected": (
+        {"model_type": "clip_text_model", **READ, "projection_dim": 20}
+        | {"architectures": ["CLIPTextModelWithProjection"]},
+        "CLIPTextModelWithProjection",
+        0,
+    ),
+    "siglip_text_model": ({"model_type": "siglip_text_model"}, "SiglipTextModel", 0),
+    "siglip_text_model, small": (
+        {"model_type": "siglip_text_model", **READ, "projection_size": 20},
+        "SiglipTextModel",
+        0,
+    ),
+    "siglip2_text_model": ({"model_type": "siglip2_text_model"}, "Siglip2TextModel", 0),
+    "siglip2_text_model, small": ({"model_type": "siglip2_text_model", **READ}, "Siglip2TextModel", 0),
+    "siglip_vision_model": ({"model_type": "siglip_vision_model"}, "AutoModel", 0),
+    "siglip_vision_model, small": ({"model_type": "siglip_vision_model", **SEEN}, "AutoModel", 0),
+    "siglip2_vision_model": ({"model_type": "siglip2_vision_model"}, "AutoModel", 0),
+    "siglip2_vision_model, small": (
+        {"model_type": "siglip2_vision_model", **SMALL, "patch_size": 4, "num_patches": 36, "vision_use_head": False},
+        "AutoModel",
+        0,
+    ),
+}
+
+
+@needs_library
+@pytest.mark.parametrize("case", HALVES)
+def test_halves_by_themselves(case: str) -> None:
+    check_against_library(HALVES[case][0], HALVES[case][2], auto=HALVES[case][1])
+
+
+@needs_library
+def test_flops_of_text_alone() -> None:
+    import torch
+
+    config, cls, _ = HALVES["siglip_text_model, small"]
+    theirs = vision_flops(config, cls, input_ids=torch.zeros((1, 9), dtype=torch.long))
+    assert count(read_config(config, "config", "model"), tokens=9).flops.total == theirs
+
+
+def test_images_of_any_shape_are_filled_up() -> None:
+    """SigLIP 2: 36 positions, 48 numbers of a patch, three layers of 32; a resized table is no work."""
+    ours = count(read_config(HALVES["siglip2_vision_model, small"][0], "config", "model"))
+    layer = 4 * 36 * 32 * 32 + 2 * 36 * 36 * 32 + 2 * 36 * 32 * 40
+    assert (ours.setting.tokens, ours.flops.total) == (36, 2 * (36 * 48 * 32 + 3 * layer))
 
 
 @needs_library

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from assay.blocks import Embedding, Layer, Norm
 from assay.blocks.encoders import Encoder
@@ -52,13 +52,15 @@ VISION |= under(
         "probe.Wd": "mlp.fc2.weight",
     },
 )
+VISION2 = VISION | {"Wpatch": "embeddings.patch_embedding.weight[d (y z i)]"}
 TEXT = LAYER | {
     "E": "embeddings.token_embedding.weight",
     "E_position": "embeddings.position_embedding.weight",
     "Gf": "final_layer_norm.weight",
 }
 CLIP = under("text_model.", TEXT) | {"Wproject": "text_projection.weight", "Scale": "logit_scale[ ]"}
-SIGLIP = under("text_model.", TEXT | {"Wproject": "head.weight", "Wproject_bias": "head.bias"}) | {
+HEADED = TEXT | {"Wproject": "head.weight", "Wproject_bias": "head.bias"}
+SIGLIP = under("text_model.", HEADED) | {
     "Scale": "logit_scale[1]",
     "Shift": "logit_bias[1]",
 }
@@ -104,14 +106,31 @@ def clip_vision(c: Config, projection: int | None = None) -> Tower:
     return Tower(start, (layer,) * layers, (end,), width, {"n": start.length}, called="vision")
 
 
-def siglip_vision(c: Config, patch: int = 16) -> Tower:
+def siglip_vision(c: Config) -> Tower:
     """SigLIP's vision transformer: no token of its own; a probe that attends to all of them."""
-    c.absent(hidden_size=768, intermediate_size=3072, num_hidden_layers=12, num_attention_heads=12, num_channels=3)
-    c.absent(image_size=224, patch_size=patch, hidden_act="gelu_pytorch_tanh")
-    c.skip(*NESTED, "projection_size")
-    width, layers, norm = c.size("hidden_size"), depth(c), eps(c, 1e-6)
+    c.absent(image_size=224, patch_size=16, num_channels=3)
     patches, kernel = square(c)
-    start = Patches(c.size("num_channels"), kernel, width, patches, positions=patches)
+    return probed(c, Patches(c.size("num_channels"), kernel, c.size("hidden_size", 768), patches, positions=patches))
+
+
+def siglip2_vision(c: Config) -> Tower:
+    """SigLIP 2's (Tschannen et al. 2025, arXiv:2502.14786): images of any shape that have at most `num_patches`.
+
+    They are filled up to that number; the table of positions is of that many rows and resized for each shape.
+    """
+    c.absent(patch_size=16, num_channels=3)
+    c.skip("image_size")
+    patches, side = c.size("num_patches", 256), c.size("patch_size")
+    first = Patches(c.size("num_channels"), (side, side), c.size("hidden_size", 768), patches, positions=patches)
+    return probed(c, first)
+
+
+def probed(c: Config, start: Patches) -> Tower:
+    """SigLIP's layers, its last norm, and the probe where there is one."""
+    c.absent(intermediate_size=3072, num_hidden_layers=12, num_attention_heads=12, hidden_act="gelu_pytorch_tanh")
+    c.absent(hidden_size=768)
+    c.skip(*NESTED, "projection_size")
+    width, layers, norm = start.width, depth(c), eps(c, 1e-6)
     layer = plain(c, norm, seeing(c, "qkvo"))
     ends: list[Ending] = [Drawn("norm", tuple(norm.ops("x", "x", "f")), {"d": width})]
     if c.flag("vision_use_head", True):
@@ -125,7 +144,7 @@ def beside(tower: Tower, names: dict[str, str], prefix: str) -> Tower:
     return replace(tower, names=under(prefix, names), part="tower")
 
 
-def text_model(c: Config, layer: Layer, norm: Norm, vector: Sequence[Op], projection: int) -> Encoder:
+def text_model(c: Config, layer: Layer, norm: Norm, vector: Sequence[Op], projection: int | None) -> Encoder:
     """An encoder of text whose last or end token is its vector."""
     rows, width, longest = c.size("vocab_size"), c.size("hidden_size"), c.size("max_position_embeddings")
     c.skip(*NESTED)
@@ -138,6 +157,27 @@ def text_model(c: Config, layer: Layer, norm: Norm, vector: Sequence[Op], projec
     )
 
 
+def clip_text(c: Config, projection: int | None) -> Encoder:
+    """CLIP's encoder of text, whose tokens see those before them; its end token's vector, projected or not."""
+    c.absent(hidden_size=512, intermediate_size=2048, num_hidden_layers=12, num_attention_heads=8)
+    c.absent(vocab_size=49408, max_position_embeddings=77, hidden_act="quick_gelu")
+    norm, flat = eps(c, 1e-5), seeing(c, "qkvo")
+    attention = Causal(flat.heads, flat.kv_heads, flat.head_width, bias="qkvo")
+    vector = ops("head", "y = first(x[b n d]) -> [b d]")
+    if projection is not None:
+        vector += ops("head", "y = linear(y[b d], Wproject[d j]) -> [b j]")
+    return text_model(c, plain(c, norm, attention), norm, vector, projection)
+
+
+def siglip_text(c: Config) -> Encoder:
+    """SigLIP's encoder of text, whose tokens see all of it; its last token's vector, projected."""
+    c.absent(hidden_size=768, intermediate_size=3072, num_hidden_layers=12, num_attention_heads=12)
+    c.absent(vocab_size=32000, max_position_embeddings=64, hidden_act="gelu_pytorch_tanh")
+    norm, projection = eps(c, 1e-6), c.maybe("projection_size") or c.size("hidden_size")
+    vector = ops("head", "y = first(x[b n d]) -> [b d]", "y = linear(y[b d], Wproject[d j], Wproject_bias[j]) -> [b j]")
+    return text_model(c, plain(c, norm, seeing(c, "qkvo")), norm, vector, projection)
+
+
 @family(
     "clip",
     cls="CLIPModel",
@@ -148,15 +188,10 @@ def text_model(c: Config, layer: Layer, norm: Norm, vector: Sequence[Op], projec
 def clip(c: Config) -> Multimodal:
     """Radford et al. 2021, arXiv:2103.00020: both vectors are projected to one width and compared."""
     text, seen = nested(c, "text_config"), nested(c, "vision_config")
-    text.absent(hidden_size=512, intermediate_size=2048, num_hidden_layers=12, num_attention_heads=8)
-    text.absent(vocab_size=49408, max_position_embeddings=77, hidden_act="quick_gelu")
     common = c.size("projection_dim", 512)
-    norm, flat = eps(text, 1e-5), seeing(text, "qkvo")
-    attention = Causal(flat.heads, flat.kv_heads, flat.head_width, bias="qkvo")
-    vector = ops("head", "y = first(x[b n d]) -> [b d]", "y = linear(y[b d], Wproject[d j]) -> [b j]")
     tower = clip_vision(seen, common)
     return Multimodal(
-        text_model(text, plain(text, norm, attention), norm, vector, common),
+        clip_text(text, common),
         (replace(beside(tower, VISION, "vision_model."), names=under("vision_model.", VISION) | IMAGE),),
         Sight(images=1),
         CLIP,
@@ -171,22 +206,101 @@ def compared(*lines: str | int) -> Drawn:
     return Drawn("similarity", tuple(made), {"j": int(width)})
 
 
-@family("siglip", cls="SiglipModel", names=SIGLIP, classes=(Class(BASE, "Model", lambda c, made: made.text.head),))
-def siglip(c: Config) -> Multimodal:
-    """Zhai et al. 2023, arXiv:2303.15343: every text token sees all, and each pair is scored by itself."""
-    text, seen = c.child("text_config"), c.child("vision_config")
-    text.absent(hidden_size=768, intermediate_size=3072, num_hidden_layers=12, num_attention_heads=12)
-    text.absent(vocab_size=32000, max_position_embeddings=64, hidden_act="gelu_pytorch_tanh")
+COMPARED = Class(BASE, "Model", lambda c, made: made.text.head)
+
+
+def paired(c: Config, text: Config, seen: Config, tower: Tower) -> Multimodal:
+    """Both of SigLIP's halves, each pair of a text and an image scored by itself."""
+    read = siglip_text(text)
     projection = text.maybe("projection_size") or text.size("hidden_size")
-    tower = siglip_vision(seen)
     if projection != tower.width:
         text.fail("projection_size", f"{seen.path('hidden_size')}, {tower.width}: texts and images are compared")
-    norm = eps(text, 1e-6)
-    vector = ops("head", "y = first(x[b n d]) -> [b d]", "y = linear(y[b d], Wproject[d j], Wproject_bias[j]) -> [b j]")
     return Multimodal(
-        text_model(text, plain(text, norm, seeing(text, "qkvo")), norm, vector, projection),
-        (beside(tower, VISION, "vision_model."),),
+        read,
+        (tower,),
         Sight(images=1),
         SIGLIP,
         (compared("s = mul(s[b z], Scale[]) -> [b z]", "s = add(s[b z], Shift[]) -> [b z]", projection),),
     )
+
+
+@family("siglip", cls="SiglipModel", names=SIGLIP, classes=(COMPARED,))
+def siglip(c: Config) -> Multimodal:
+    """Zhai et al. 2023, arXiv:2303.15343: every text token sees all, and each pair is scored by itself."""
+    text, seen = c.child("text_config"), c.child("vision_config")
+    return paired(c, text, seen, beside(siglip_vision(seen), VISION, "vision_model."))
+
+
+@family("siglip2", cls="Siglip2Model", names=SIGLIP, classes=(COMPARED,))
+def siglip2(c: Config) -> Multimodal:
+    """Tschannen et al. 2025, arXiv:2502.14786."""
+    text, seen = c.child("text_config"), c.child("vision_config")
+    return paired(c, text, seen, beside(siglip2_vision(seen), VISION2, "vision_model."))
+
+
+def alone(tower: Tower, names: Mapping[str, str]) -> Tower:
+    """A tower by itself, whose images are all of one size."""
+    length = int(tower.axes["n"])
+    return replace(tower, names=names, called="", sight=Sight(images=1, alone=length))
+
+
+WITH = "ModelWithProjection"
+PROJECTED = "projected"
+AS_MADE = Class(BASE, "Model", lambda c, made: made)
+
+
+@family(
+    "clip_vision_model",
+    cls="CLIPVisionModel",
+    names=VISION,
+    classes=(
+        AS_MADE,
+        Class(PROJECTED, WITH, lambda c, made: seen_projected(c)),
+    ),
+)
+def clip_vision_model(c: Config) -> Tower:
+    """The half of CLIP that sees images, by itself."""
+    return alone(clip_vision(c), VISION)
+
+
+def seen_projected(c: Config) -> Tower:
+    """The same with its projection to the width that both halves have."""
+    return alone(clip_vision(c, c.size("projection_dim", 512)), under("vision_model.", VISION) | IMAGE)
+
+
+@family(
+    "clip_text_model",
+    cls="CLIPTextModel",
+    names=TEXT,
+    classes=(
+        AS_MADE,
+        Class(PROJECTED, WITH, lambda c, made: replace(read_projected(c), names=CLIP)),
+    ),
+)
+def clip_text_model(c: Config) -> Encoder:
+    """The half of CLIP that reads text, by itself: what many models of images are told with."""
+    return clip_text(c, None)
+
+
+def read_projected(c: Config) -> Encoder:
+    """The same with its projection."""
+    return clip_text(c, c.size("projection_dim", 512))
+
+
+@family("siglip_vision_model", cls="SiglipVisionModel", names=VISION, classes=(AS_MADE,))
+def siglip_vision_model(c: Config) -> Tower:
+    """The half of SigLIP that sees images, by itself."""
+    return alone(siglip_vision(c), VISION)
+
+
+@family("siglip2_vision_model", cls="Siglip2VisionModel", names=VISION2, classes=(AS_MADE,))
+def siglip2_vision_model(c: Config) -> Tower:
+    """The half of SigLIP 2 that sees images, by itself."""
+    return alone(siglip2_vision(c), VISION2)
+
+
+@family("siglip_text_model", cls="SiglipTextModel", names=HEADED, classes=(AS_MADE,))
+@family("siglip2_text_model", cls="Siglip2TextModel", names=HEADED, classes=(AS_MADE,))
+def siglip_text_model(c: Config) -> Encoder:
+    """The half of SigLIP, or of SigLIP 2, that reads text, by itself."""
+    return siglip_text(c)
