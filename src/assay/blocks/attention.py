@@ -147,14 +147,17 @@ class Attention:
         """Keys and values behind those of earlier passes."""
         if self.sees == "all":
             return of_this_pass("reach=reach" if self.reach is not None else "")
-        limit = ", chunk=chunk" if self.chunk is not None else ""
-        if self.window is not None:
-            limit = ", near=w" if self.keep_all else ", window=w"
         return ops(
             "attention",
-            f"k = append(k[b n g k]{limit}) -> [b c g k]",
-            f"v = append(v[b n g v]{limit}) -> [b c g v]",
+            f"k = append(k[b n g k]{self.held()}) -> [b c g k]",
+            f"v = append(v[b n g v]{self.held()}) -> [b c g v]",
         )
+
+    def held(self) -> str:
+        """How much stays in sight of what earlier passes made, as attributes of `append`."""
+        if self.window is not None:
+            return ", near=w" if self.keep_all else ", window=w"
+        return ", chunk=chunk" if self.chunk is not None else ""
 
     def attend(self) -> list[Op]:
         """softmax(q k / sqrt(k) + B) v."""

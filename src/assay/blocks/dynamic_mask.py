@@ -22,14 +22,9 @@ class DynamicMask(Attention):
         """Axis sizes; z is g under another name."""
         return {**super().sizes(), "z": self.kv_heads, "T": self.keep}
 
-    def remember(self) -> list[Op]:
-        """Keys and values behind those of earlier passes, of which each query sees the best few."""
-        limit = (", window=w" if self.window is not None else "") + (", top=T" if self.keep is not None else "")
-        return ops(
-            "attention",
-            f"k = append(k[b n g k]{limit}) -> [b c g k]",
-            f"v = append(v[b n g v]{limit}) -> [b c g v]",
-        )
+    def held(self) -> str:
+        """Each query sees the best few."""
+        return super().held() + (", top=T" if self.keep is not None else "")
 
     def attend(self) -> list[Op]:
         """softmax(q k / sqrt(k) + m) v."""

@@ -58,11 +58,10 @@ class SharedKeysAttention(Attention):
         """Keys and values behind those of earlier passes; those that an earlier layer keeps."""
         if not self.reuses:
             return super().remember()
-        limit = ", window=w" if self.window is not None else ""
         return ops(
             "attention",
-            f"k = reuse(keys[b n g k]{limit}) -> [b c g k]",
-            f"v = reuse(values[b n g v]{limit}) -> [b c g v]",
+            f"k = reuse(keys[b n g k]{self.held()}) -> [b c g k]",
+            f"v = reuse(values[b n g v]{self.held()}) -> [b c g v]",
         )
 
 

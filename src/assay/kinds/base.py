@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Literal
+from typing import Any, Literal
 
 from assay.errors import KindError, NotationError, SizeError
 from assay.records import dataclass
@@ -212,6 +212,11 @@ class Kind:
     attrs: tuple[str, ...] = ()
     active: Callable[[Op, Extent, Tensor], Size] | None = None  # of a weight's elements, those one token passes
     contracts: bool = False  # its work holds multiply-adds: what a matmul-only convention looks at
+
+
+def view(name: str, says: str, check: Callable[[Op], None], **more: Any) -> Kind:
+    """A kind whose result is its operand seen otherwise: nothing is computed or moved."""
+    return Kind(name, says, check, reads=nothing, writes=nothing, storage="view", **more)
 
 
 KINDS: dict[str, Kind] = {}

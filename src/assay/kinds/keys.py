@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from assay.kinds.base import Extent, Keys, Kind, expect, nothing, register, traded, triangle
+from assay.kinds.base import Extent, Keys, expect, register, traded, triangle, view
 from assay.size import Size, ceil_div, floor_div, maximum, minimum, only_at_zero
 from assay.spec import Op
 
@@ -69,14 +69,11 @@ def _pairs(op: Op, extent: Extent, tokens: Size) -> Size:
 
 
 register(
-    Kind(
+    view(
         "keys",
         "the same tokens as keys, seen by every query, or by those behind, near, or in the same block or window",
         _check_keys,
         bind=_bind_keys,
-        reads=nothing,
-        writes=nothing,
-        storage="view",
         attrs=(*MASKS, "offset"),
     ),
 )

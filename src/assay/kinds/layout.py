@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from assay.kinds.base import Extent, Keys, Kind, expect, nothing, register, same_axes, traded
+from assay.kinds.base import Extent, Keys, Kind, expect, nothing, register, same_axes, traded, view
 from assay.size import Size, maximum, minimum
 from assay.spec import Op
 
@@ -103,45 +103,24 @@ def _take_reads(op: Op, extent: Extent) -> Size:
 
 
 register(
-    Kind("rename", "an axis by another name", _check_trade, reads=nothing, writes=nothing, storage="view"),
-    Kind("slice", "a part along one axis", _check_trade, reads=nothing, writes=nothing, storage="view"),
-    Kind(
-        "reshape", "the same elements under other axes", _check_reshape, reads=nothing, writes=nothing, storage="view"
-    ),
+    view("rename", "an axis by another name", _check_trade),
+    view("slice", "a part along one axis", _check_trade),
+    view("reshape", "the same elements under other axes", _check_reshape),
     Kind("idle", "stored, and not used in this pass", _check_idle, weighs=nothing, writes=nothing, storage="view"),
-    Kind("unfold", "each position with its neighbours", _check_unfold, reads=nothing, writes=nothing, storage="view"),
-    Kind(
+    view("unfold", "each position with its neighbours", _check_unfold),
+    view(
         "distances",
         "of a table of relative positions, those that so many tokens have",
         _check_distances,
         bind=_bind_distances,
-        reads=nothing,
-        writes=nothing,
-        storage="view",
         attrs=("tokens", "limit"),
     ),
-    Kind(
-        "offsets",
-        "every distance between two of the tokens",
-        _check_trade,
-        bind=_bind_offsets,
-        reads=nothing,
-        writes=nothing,
-        storage="view",
-    ),
-    Kind("first", "the first along an axis", _check_pick, reads=nothing, writes=nothing, storage="view"),
-    Kind("repeat", "the same along further axes", _check_repeat, reads=nothing, writes=nothing, storage="view"),
+    view("offsets", "every distance between two of the tokens", _check_trade, bind=_bind_offsets),
+    view("first", "the first along an axis", _check_pick),
+    view("repeat", "the same along further axes", _check_repeat),
     Kind("concat", "operands behind each other along an axis", _check_concat, bind=_bind_joined),
-    Kind("keep", "the positions that get logits", _check_trade, reads=nothing, writes=nothing, storage="view"),
-    Kind("view", "the same elements", same_axes, reads=nothing, writes=nothing, storage="view"),
-    Kind(
-        "columns",
-        "what a kernel sees at each position, every `stride` of them",
-        _check_columns,
-        reads=nothing,
-        writes=nothing,
-        storage="view",
-        attrs=("stride",),
-    ),
+    view("keep", "the positions that get logits", _check_trade),
+    view("view", "the same elements", same_axes),
+    view("columns", "what a kernel sees at each position, every `stride` of them", _check_columns, attrs=("stride",)),
     Kind("take", "values at an index", _check_take, reads=_take_reads),
 )

@@ -6,7 +6,7 @@ tokens see nothing of the chunk before. The sums are closed: nothing is looped o
 
 from __future__ import annotations
 
-from assay.kinds.base import Extent, Keys, Kind, expect, nothing, register, traded, triangle
+from assay.kinds.base import Extent, Keys, Kind, expect, register, traded, triangle, view
 from assay.size import Size, floor_div, maximum, minimum, remainder
 from assay.spec import Op
 
@@ -127,14 +127,11 @@ register(
         writes=_append_writes,
         storage="state",
     ),
-    Kind(
+    view(
         "reuse",
         "keys or values at hand that an earlier layer made and keeps",
         _check_append,
         bind=_bind_append,
-        reads=nothing,
-        writes=nothing,
-        storage="view",
         attrs=("window", "chunk"),
     ),
     Kind(
