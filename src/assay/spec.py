@@ -155,7 +155,8 @@ class Segment:
     """A block and the layers that it stands for: `layers` are their indices, () for what occurs once.
 
     `axes` gives axes of the block other values than the setting does: a number, the name of another axis of the
-    setting (an encoder's n is the source's m), or such a name and how often it is taken. `absorbed` is the other way to run latent attention.
+    setting (an encoder's n is the source's m), or such a name and how often it is taken. `absorbed` is the other way to
+    run latent attention.
     """
 
     name: str
