@@ -1,7 +1,7 @@
 """Parts of models of images: windows that fill an image up, places by row and column, layers that look at images.
 
 Axes: m the patches of windows that are filled up, or of the images that text attends to, M these at hand; y rows and z
-columns of a window, U distances of rows and columns.
+columns of a window or a patch, i channels, U distances of rows and columns.
 """
 
 from __future__ import annotations

@@ -88,7 +88,7 @@ class UnplacedFrames(Frames):
 class Planes:
     """Chunks of frames through three convolutions over time and pitch, each at every other one of both.
 
-    Axes: a, e, l times of the chunks together; j, h2, h3, h4 pitches; i channels; q and r the kernel.
+    Axes: a, e, l times of the chunks together; j, h2, h3, h4 pitches; i, i2, i3 channels; q and r the kernel.
     """
 
     pitches: int

@@ -1,4 +1,8 @@
-"""Encoders that store more than plain tokens use: Longformer, LUKE, X-MOD; a narrow head."""
+"""Encoders that store more than plain tokens use: Longformer, LUKE, X-MOD; a narrow head.
+
+Axes: N entities, q their width, or that of all that is known of a character; S shapes, u wide, O sounds, w wide;
+j the inner width of an adapter or of a head.
+"""
 
 from __future__ import annotations
 

@@ -23,7 +23,8 @@ class Samples:
     """Convolutions over samples, each with a norm and an activation; a projection; a convolution for positions.
 
     The last one is added to its input; its channels are in groups, each with kernels of its own. Axes: t0 samples,
-    t1 and on what each convolution leaves, n the last of them; i1 and on channels, q1 and on columns; G groups of u.
+    t1 and on what each convolution leaves, n the last of them; i1 and on channels, q1 and on columns; G groups
+    that read u channels and make z, q columns of their kernels.
     """
 
     convolutions: tuple[Convolution, ...]
