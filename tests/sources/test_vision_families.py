@@ -71,6 +71,34 @@ VISION: dict[str, tuple[dict[str, Any], str]] = {
         {"model_type": "siglip_vision_model", **SMALL, "image_size": 24, "patch_size": 8, "vision_use_head": False},
         "AutoModel",
     ),
+    "pixtral": ({"model_type": "pixtral"}, "AutoModel"),
+    "pixtral, small": ({"model_type": "pixtral", **SMALL, "image_size": 36, "patch_size": 8}, "AutoModel"),
+    "vit_msn": ({"model_type": "vit_msn"}, "AutoModel"),
+    "vit_msn, small": ({"model_type": "vit_msn", **SMALL, "qkv_bias": False}, "AutoModel"),
+    "vit_msn, labels": (
+        {"model_type": "vit_msn", **SMALL, "architectures": ["ViTMSNForImageClassification"], "num_labels": 7},
+        "AutoModelForImageClassification",
+    ),
+    "dinov2_with_registers": ({"model_type": "dinov2_with_registers"}, "AutoModel"),
+    "dinov2_with_registers, gated": (
+        {"model_type": "dinov2_with_registers", "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2}
+        | {"use_swiglu_ffn": True, "num_register_tokens": 3},
+        "AutoModel",
+    ),
+    "dinov2_with_registers, labels": (
+        {"model_type": "dinov2_with_registers", "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2}
+        | {"architectures": ["Dinov2WithRegistersForImageClassification"], "num_labels": 5},
+        "AutoModelForImageClassification",
+    ),
+    "dinov3_vit": ({"model_type": "dinov3_vit"}, "AutoModel"),
+    "dinov3_vit, gated": (
+        {"model_type": "dinov3_vit", **SMALL, "use_gated_mlp": True, "num_register_tokens": 4, "key_bias": True},
+        "AutoModel",
+    ),
+    "dinov3_vit, bare": (
+        {"model_type": "dinov3_vit", **SMALL, "mlp_bias": False, "query_bias": False, "proj_bias": False},
+        "AutoModel",
+    ),
 }
 
 
@@ -234,6 +262,8 @@ EYE = {**SMALL, "model_type": "clip_vision_model", "image_size": 24, "patch_size
 GENERATES = "AutoModelForImageTextToText"
 WORDS = {"hidden_size": 32, "num_hidden_layers": 3, "num_attention_heads": 2, "intermediate_size": 40, "vocab_size": 99}
 SIGLIP = {**SMALL, "model_type": "siglip_vision_model", "image_size": 32, "patch_size": 4}
+NEOMME: dict[str, Any] = {**WORDS, "model_type": "neomme", "embedding_rank": 12, "num_key_value_heads": 1}
+NEOMME |= {"head_dim": 16, "patch_size": 4, "num_hidden_layers": 7, "sliding_window": 3}
 # encoders of text beside one of images
 ENCODED: dict[str, dict[str, Any]] = {
     "modernvbert": {"model_type": "modernvbert"},
@@ -248,6 +278,16 @@ ENCODED: dict[str, dict[str, Any]] = {
         "text_config": {**WORDS, "model_type": "modernbert", "pad_token_id": 0, "norm_bias": True},
         "vision_config": {**SIGLIP, "vision_use_head": False},
         "tie_word_embeddings": True,
+    },
+    "neomme": {"model_type": "neomme"},
+    "neomme, small": {**NEOMME, "attention_bias": True},
+    "neomme, untied": {
+        **NEOMME,
+        "tie_word_embeddings": False,
+        "mlp_bias": True,
+        "num_hidden_layers": 3,
+        "layer_types": ["full_attention", "sliding_attention", "full_attention"],
+        "per_layer_config": {"1": {"sliding_window": 4}},
     },
     "ultravbert": {"model_type": "ultravbert"},
     "ultravbert, small": {
@@ -456,6 +496,24 @@ def test_an_image_before_an_encoder_by_hand() -> None:
     layer = 4 * 64 * 32 * 32 + 2 * 64 * 64 * 32 + 2 * 64 * 32 * 40
     probe = 2 * 64 * 32 * 32 + 2 * 32 * 32 + 2 * 64 * 32 + 2 * 32 * 40
     assert seen.flops.by_part["tower"] == 2 * (64 * 48 * 32 + 3 * layer + probe + 16 * 4 * 32 * 32)
+
+
+@needs_library
+def test_an_encoder_of_words_and_patches_without_its_head() -> None:
+    check_against_library({**ENCODED["neomme, small"], "architectures": ["NeoMMEModel"]}, auto="AutoModel")
+
+
+def test_windows_of_words_and_patches_by_hand() -> None:
+    """Two heads of 16; five sliding layers see 3, 1,024, 3, 1,024, 3 to either side, the sixth and the last all."""
+    model = read_config(ENCODED["neomme, small"], "config", "model")
+    seen = count(model, tokens=20, convention="causal").flops.attention_scores
+    near = 20 * 7 - 2 * (1 + 2 + 3)
+    assert seen == 4 * 2 * 16 * (3 * near + 4 * 20 * 20)
+    stem = count(model, tokens=20, images=1, image_tokens=5).flops.by_part["tower"]
+    assert stem == 2 * 5 * (48 * 64 + 64 * 32)
+    for listed in ({"9": {"sliding_window": 4}}, {"1": {"window": 4}}, {"1": 4}):
+        with pytest.raises(SourceError, match=r"config: per_layer_config is .*; it must be an object with a sliding_w"):
+            read_config({**NEOMME, "per_layer_config": listed}, "config", "model")
 
 
 @needs_library

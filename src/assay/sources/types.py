@@ -43,7 +43,6 @@ _KINDS = {
     """,
     "an encoder that shortens its sequence from block to block": "funnel",
     "an encoder of a fixed number of latent vectors": "perceiver",
-    "an encoder of words and image patches in one sequence": "neomme",
     "an encoder-decoder": """
         pop2piano speech_to_text speecht5 udop
     """,
@@ -54,9 +53,9 @@ _KINDS = {
     "a decoder that puts a prompt of its own before the text and sees all of it at once": "cpmant",
     "a decoder of a make that is not described": "cohere_compass_text qwen4_exp_text",
     "a vision model": """
-        beit convnext convnextv2 cvt dinat dino dinov2_with_registers dinov3_convnext dinov3_vit
+        beit convnext convnextv2 cvt dinat dino dinov3_convnext dinov3_vit
         efficientnet hiera ijepa levit mobilevit mobilevitv2 poolformer pvt pvt_v2 regnet resnet sam sam2 segformer
-        swin swin2sr swinv2 timesformer timm_wrapper videomae vit_mae vit_msn vitdet vivit yolos
+        swin swin2sr swinv2 timesformer timm_wrapper videomae vit_mae vitdet vivit yolos
     """,
     "a speech or audio model": """
         audio-spectrogram-transformer bark clap csm data2vec-audio encodec hubert mimi moonshine musicgen
@@ -72,7 +71,7 @@ _KINDS = {
         cohere2_vision cohere_compass colpali deepseek_vl deepseek_vl_v2
         dots3_note emu3 ernie4_5_vl_moe evolla florence2 gemma3n idefics idefics2 instructblip internvl_chat janus
         kimi_k3 kimi_vl kosmos-2 lfm2_vl llava_llama llava_mistral llava_next_video llava_qwen2 locateanything
-        maira2 minicpmo minicpmv molmo molmo2 NVLM_D ovis2 perception_lm phi3_v pixtral qwen2_5_omni qwen3_omni_moe
+        maira2 minicpmo minicpmv molmo molmo2 NVLM_D ovis2 perception_lm phi3_v qwen2_5_omni qwen3_omni_moe
         qwen4_exp speech-encoder-decoder ultravox video_llava vilt vision-encoder-decoder
         vision-text-dual-encoder visual_bert xclip
     """,

@@ -12,9 +12,10 @@ from assay.blocks import Attention, Mlp, Norm, Rope
 from assay.blocks.towers import Drawn, Multimodal, Patches, Tower
 from assay.records import replace
 from assay.sources.config import Config
-from assay.sources.families.clip import VISION, clip_vision, siglip_vision
+from assay.sources.families.clip import AS_MADE, VISION, alone, clip_vision, siglip_vision
 from assay.sources.families.common import ACTIVATIONS, activation, depth, family, pre_norm, under
 from assay.sources.families.multimodal import CLASSES, any_size, beside, text_of
+from assay.sources.families.vision import square
 from assay.spec import Op, Sight, ops
 
 PLACE = "model.vision_tower."
@@ -86,6 +87,14 @@ def pixtral_vision(c: Config) -> Tower:
     first = Patches(c.size("num_channels", 3), (patch, patch), width, bias=False, norm=norm)
     layers = (pre_norm(attention, mlp, norm),) * depth(c)
     return Tower(first, layers, (), width, {"n": "patches", "o": "image_tokens"}, called="vision")
+
+
+@family("pixtral", cls="PixtralVisionModel", names=PIXTRAL, classes=(AS_MADE,))
+def pixtral(c: Config) -> Tower:
+    """The vision transformer by itself, for an image of the largest size that the config gives."""
+    patches, _ = square(c, 1024, 16)
+    c.notes.append("an image is as large as image_size says; a smaller one has fewer patches")
+    return alone(replace(pixtral_vision(c), axes={"n": patches}), PIXTRAL)
 
 
 def features(c: Config, usual: int | list[int]) -> int:

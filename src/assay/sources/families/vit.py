@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from assay.blocks import Final, Mlp, Norm
+from assay.blocks import Final, Mlp, Norm, Rope
 from assay.blocks.encoders import Pooler
 from assay.blocks.images import PrefixedMlp
 from assay.blocks.stacks import Ending
 from assay.blocks.towers import Drawn, Gained, Patches, Tower
+from assay.records import replace
 from assay.sources.config import Config
 from assay.sources.families.common import BASE, Class, Names, activation, depth, family, labels, pre_norm, under
 from assay.sources.families.vision import grid, plain, seeing
@@ -50,6 +51,25 @@ DINO = EMBEDDINGS | under(
         "Lm": "layer_scale2.lambda1",
     },
 )
+DINO3 = under(
+    "model.layer.{i}.",
+    {
+        "Ga": "norm1.weight",
+        **{f"W{letter}": f"attention.{letter}_proj.weight" for letter in "qkvo"},
+        "La": "layer_scale1.lambda1",
+        "Gm": "norm2.weight",
+        "Wg": "mlp.gate_proj.weight",
+        "Wu": "mlp.up_proj.weight",
+        "Wd": "mlp.down_proj.weight",
+        "Lm": "layer_scale2.lambda1",
+    },
+) | {
+    **EMBEDDINGS,
+    "Mask": "embeddings.mask_token[1 1 d]",
+    "Wpatch": "embeddings.patch_embeddings.weight[d i y z]",
+    "Wpatch_bias": "embeddings.patch_embeddings.bias",
+    "Gf": "norm.weight",
+}
 # the masked images of another class, the stages of a backbone
 HARMLESS = ("encoder_stride", "mask_ratio", "out_features", "out_indices", "stage_names", "reshape_hidden_states")
 
@@ -187,3 +207,59 @@ def dinov2(c: Config) -> Tower:
     """Oquab et al. 2023, arXiv:2304.07193."""
     c.absent(patch_size=14)
     return dino(c, 0)
+
+
+@family(
+    "vit_msn",
+    cls="ViTMSNModel",
+    names=VIT,
+    harmless=HARMLESS,
+    classes=(
+        Class(BASE, "Model", bare),
+        Class(IMAGES, "ForImageClassification", labelled, scored("vit.", VIT)),
+    ),
+)
+def vit_msn(c: Config) -> Tower:
+    """Assran et al. 2022, arXiv:2204.07141: ViT, taught to give masked images the same vector."""
+    c.absent(layer_norm_eps=1e-6)
+    defaults(c)
+    return vision(c, (("Cls", 1),))
+
+
+@family(
+    "dinov2_with_registers",
+    cls="Dinov2WithRegistersModel",
+    names=DINO,
+    harmless=HARMLESS,
+    classes=(
+        Class(BASE, "Model", bare),
+        Class(IMAGES, "ForImageClassification", averaged, scored("dinov2_with_registers.", DINO)),
+    ),
+)
+def dinov2_with_registers(c: Config) -> Tower:
+    """Darcet et al. 2024, arXiv:2309.16588: tokens of no place, in which a model may keep what it finds."""
+    c.absent(patch_size=16)
+    c.inert("use_mask_token", True)  # it is always stored
+    return dino(c, c.size("num_register_tokens", 4, least=0))
+
+
+@family("dinov3_vit", cls="DINOv3ViTModel", names=DINO3, harmless=HARMLESS, classes=(Class(BASE, "Model", bare),))
+def dinov3_vit(c: Config) -> Tower:
+    """Siméoni et al. 2025, arXiv:2508.10104: rows and columns as rotations, which the first tokens have none of."""
+    c.absent(hidden_size=384, intermediate_size=1536, num_hidden_layers=12, num_attention_heads=6, hidden_act="gelu")
+    c.absent(image_size=224, patch_size=16, num_channels=3, layer_norm_eps=1e-5)
+    c.skip("rope_theta", "layerscale_value", "apply_layernorm", "return_class_token")
+    c.skip("pos_embed_shift", "pos_embed_jitter", "pos_embed_rescale")  # of training
+    width, layers, norm = c.size("hidden_size"), depth(c), norm_of(c)
+    usual = {"query_bias": True, "key_bias": False, "value_bias": True, "proj_bias": True}
+    bias = "".join(x for x, key in zip("qkvo", usual, strict=True) if c.flag(key, usual[key]))
+    attention = replace(seeing(c, bias), positions=Rope(theta=c.positive("rope_theta", 100.0)))
+    gated, act = c.flag("use_gated_mlp", False), activation(c)
+    mlp = Mlp(c.size("intermediate_size"), gated=gated, activation=act, bias="gud" if c.flag("mlp_bias", True) else "")
+    registers = c.size("num_register_tokens", 0, least=0)
+    patches, kernel = grid(c)
+    tokens = (("Cls", 1), *((("Reg", registers),) if registers else ()))
+    start = Patches(c.size("num_channels"), kernel, width, patches, tokens, spare=("Mask",))
+    layer = pre_norm(Gained(attention), Gained(mlp), norm)
+    sight = Sight(images=1, alone=start.length)
+    return Tower(start, (layer,) * layers, (), width, {"n": start.length}, sight=sight)
