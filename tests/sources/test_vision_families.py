@@ -448,6 +448,31 @@ TOWERS: dict[str, dict[str, Any]] = {
         "vision_config": {**SMALL, "num_key_value_heads": 2, "head_dim": 12, "patch_size": 4, "pooling_kernel_size": 2}
         | {"position_embedding_size": 20, "standardize": True},
     },
+    # Aya Vision's own defaults have 14 heads in a width of 1,152, which neither reads
+    "aya_vision, small": {
+        "model_type": "aya_vision",
+        "text_config": {**TEXT, "model_type": "cohere2", "head_dim": 8},
+        "vision_config": {**EYE, "model_type": "siglip_vision_model", "image_size": 32},
+        "alignment_intermediate_size": 44,
+    },
+    "cohere2_vision": {"model_type": "cohere2_vision"},
+    "cohere2_vision, small": {
+        "model_type": "cohere2_vision",
+        "text_config": {**TEXT, "model_type": "cohere2"},
+        "vision_config": {**EYE, "model_type": "siglip_vision_model", "image_size": 64, "vision_use_head": False},
+        "alignment_intermediate_size": 44,
+        "downsample_factor": 4,
+    },
+    "lfm2_vl": {"model_type": "lfm2_vl"},
+    "lfm2_vl, small": {
+        "model_type": "lfm2_vl",
+        "text_config": {**TEXT, "model_type": "lfm2", "layer_types": ["conv", "full_attention"]},
+        "vision_config": {**SMALL, "model_type": "siglip2_vision_model", "num_patches": 64, "patch_size": 8}
+        | {"vision_use_head": False},
+        "projector_hidden_size": 20,
+        "projector_use_layernorm": False,
+        "projector_bias": False,
+    },
     "got_ocr2": {"model_type": "got_ocr2"},
     "got_ocr2, small": {
         "model_type": "got_ocr2",
@@ -569,6 +594,8 @@ PIXELS = {  # height and width, and the tokens that these make where any size ma
     "got_ocr2, small": (40, 40, None),
     "idefics3, small": (48, 48, None),
     "internvl, small": (32, 32, None),
+    "aya_vision, small": (32, 32, None),
+    "cohere2_vision, small": (64, 64, None),
 }
 
 
@@ -589,6 +616,33 @@ def test_flops_of_towers_and_projectors(case: str) -> None:
     # Llama 4's last matrix is called elsewhere: 4 tokens from 24 to 32
     behind = 2 * 4 * 24 * 32 if case.startswith("llama4") else 0
     assert ours.flops.by_part["tower"] == tower_flops(TOWERS[case], run) + behind
+
+
+@needs_library
+def test_flops_of_a_tower_whose_places_are_resized() -> None:
+    """LFM2-VL: 8 x 12 patches make 24 tokens; the library resizes 64 places of 32 as a product of matrices."""
+    import torch
+
+    config = TOWERS["lfm2_vl, small"]
+    ours = count(read_config(config, "config", "model"), tokens=30, images=1, image_tokens=24)
+
+    def run(model: Any) -> None:
+        seen = {"spatial_shapes": torch.tensor([[8, 12]]), "pixel_attention_mask": torch.ones((1, 96))}
+        model.model.get_image_features(pixel_values=torch.zeros((1, 96, 3 * 8 * 8)), **seen)
+
+    assert ours.flops.by_part["tower"] == tower_flops(config, run) - 2 * 96 * 64 * 32
+
+
+def test_towers_that_cannot_run_say_so() -> None:
+    small = TOWERS["aya_vision, small"]
+    odd = {**small, "vision_config": {**small["vision_config"], "image_size": 40}}
+    assert any("5 rows of patches are no multiple of 2" in note for note in read_config(odd, "config", "model").notes)
+    with pytest.raises(SourceError, match=r"config: alignment_intermediate_size is 45; it must be an even integer"):
+        read_config({**small, "alignment_intermediate_size": 45}, "config", "model")
+    with pytest.raises(SourceError, match=r"config: downsample_factor is 9; it must be at most 4, the rows of patches"):
+        read_config({**small, "downsample_factor": 9}, "config", "model")
+    with pytest.raises(SourceError, match=r"config: vision_feature_layer is \[0, 1\]; it must be one index"):
+        read_config({**small, "vision_feature_layer": [0, 1]}, "config", "model")
 
 
 def test_images_of_any_size_are_a_setting() -> None:

@@ -67,10 +67,10 @@ _KINDS = {
     "a text model behind a tokenizer of sound made of convolutions": "vibevoice_asr",
     "a text model whose norms depend on how far it is behind a stream of sound": "voxtral_realtime",
     "a text model with towers of other modalities": """
-        align altclip apertus1p5 aria aya_vision blip blip-2 blip_text_model bridgetower chameleon chinese_clip
-        cohere2_vision cohere_compass colpali deepseek_vl deepseek_vl_v2
+        align altclip apertus1p5 aria blip blip-2 blip_text_model bridgetower chameleon chinese_clip
+        cohere_compass colpali deepseek_vl deepseek_vl_v2
         dots3_note emu3 ernie4_5_vl_moe evolla florence2 gemma3n idefics idefics2 instructblip internvl_chat janus
-        kimi_k3 kimi_vl kosmos-2 lfm2_vl llava_llama llava_mistral llava_next_video llava_qwen2 locateanything
+        kimi_k3 kimi_vl kosmos-2 llava_llama llava_mistral llava_next_video llava_qwen2 locateanything
         maira2 minicpmo minicpmv molmo molmo2 NVLM_D ovis2 perception_lm phi3_v qwen2_5_omni qwen3_omni_moe
         qwen4_exp speech-encoder-decoder ultravox video_llava vilt vision-encoder-decoder
         vision-text-dual-encoder visual_bert xclip

@@ -34,6 +34,7 @@ MODULES = {
     "deberta": "deberta deberta-v2",
     "diffllama": "diffllama",
     "doge": "doge",
+    "downsampled": "aya_vision cohere2_vision lfm2_vl",
     "early_vision": "fuyu git",
     "electra": "distilbert electra albert mpnet rembert",
     "dots3": "dots3_note_text",
