@@ -57,7 +57,8 @@ Every op of every distinct layer, in order: what it computes in the notation, th
 inputs, weights and output, parameters, FLOPs, bytes read and written, and FLOPs per byte.
 
 `assay ops attention` costs one attention alone, without a model: scores, scaling, bias, softmax and
-output. A size given as a letter stays a symbol. A folder named attention is written ./attention."""
+output. A size given as a letter stays a symbol (SymPy must be installed). A folder named attention
+is written ./attention."""
 
 OPS_EXAMPLES = """\
 examples:
@@ -362,7 +363,8 @@ def _setting_options(parser: Parser) -> None:
         "--convention", metavar="NAME", default="matmul", help="what a FLOP is: matmul (the default); list explains all"
     )
     add("--weights", metavar="DTYPE", help="of the weights: fp32, bf16, fp8, int4, …; the config's if not given")
-    add("--cache", metavar="DTYPE", help="of keys, values and convolution states; the weights' if not given")
+    kept = "of keys, values and convolution states; the weights' if not given, bf16 where that is narrower"
+    add("--cache", metavar="DTYPE", help=kept)
     add("--state", metavar="DTYPE", default="fp32", help="of recurrent states; fp32 if not given")
 
 
