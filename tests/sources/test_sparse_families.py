@@ -591,7 +591,7 @@ def test_further_tokens_by_hand() -> None:
         read_config({**V3, "num_nextn_predict_layers": 2}, "c", "m", mtp=True),
     )
     a, b = count(plain, tokens=13), count(more, tokens=13)
-    sparse = next(segment for segment in plain.segments if segment.name == "sparse")
+    sparse = next(segment for segment in plain.segments if segment.name == "experts")
     row = next(row for row in a.rows if row.name == "sparse")
     own = row.parameters.total // len(sparse.layers)
     assert b.parameters.total - a.parameters.total == 2 * (own + 2 * 64 * 64 + 3 * 64 + 2 * 99 * 64)

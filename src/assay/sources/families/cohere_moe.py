@@ -10,6 +10,7 @@ from assay.sources.families.common import (
     depth,
     family,
     heads,
+    label,
     parallel,
     rope,
     stack,
@@ -17,7 +18,7 @@ from assay.sources.families.common import (
     windows,
 )
 from assay.sources.families.dense import FULL, SLIDING, biased
-from assay.sources.families.experts import LAYER, MIXTRAL, beside, chosen, label, sparse_layers, window_of
+from assay.sources.families.experts import LAYER, MIXTRAL, beside, chosen, sparse_layers, window_of
 
 COHERE = {**MIXTRAL, **beside(), **under(LAYER, {"Gs0": "input_layernorm.weight"})}
 

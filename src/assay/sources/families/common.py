@@ -235,6 +235,15 @@ def windows(
     return listed if listed is not None else [default(i) for i in range(layers)]
 
 
+# what configs call a layer of experts, in a report's words
+WORDS = {"sparse": "experts", "moe": "experts"}
+
+
+def label(*words: str | None) -> str:
+    """The name of a kind of layer in a report: the words of a config, shortened."""
+    return ", ".join(WORDS.get(word, word).removesuffix("_attention") for word in words if word)
+
+
 def by_kind(kinds: Sequence[Kind], make: Callable[[Kind], Layer]) -> tuple[Layer, ...]:
     """A layer for each kind in turn, a name or a tuple; layers of one kind are one object."""
     made = {kind: make(kind) for kind in dict.fromkeys(kinds)}
@@ -243,22 +252,22 @@ def by_kind(kinds: Sequence[Kind], make: Callable[[Kind], Layer]) -> tuple[Layer
 
 def pre_norm(mixer: Body, mlp: Body, norm: Norm, kind: str = "", scale: float | None = None) -> Layer:
     """x + mixer(norm(x)), then x + mlp(norm(x))."""
-    return Layer((Step((Branch(mixer, norm),), scale=scale), Step((Branch(mlp, norm),), scale=scale)), kind)
+    return Layer((Step((Branch(mixer, norm),), scale=scale), Step((Branch(mlp, norm),), scale=scale)), label(kind))
 
 
 def sandwich(mixer: Body, mlp: Body, norm: Norm, kind: str = "") -> Layer:
     """x + norm(mixer(norm(x))), then the same around the mlp (Gemma 2)."""
-    return Layer((Step((Branch(mixer, norm, norm),)), Step((Branch(mlp, norm, norm),))), kind)
+    return Layer((Step((Branch(mixer, norm, norm),)), Step((Branch(mlp, norm, norm),))), label(kind))
 
 
 def inner_post_norm(mixer: Body, mlp: Body, norm: Norm, kind: str = "") -> Layer:
     """x + norm(mixer(x)), then x + norm(mlp(x)) (OLMo 2)."""
-    return Layer((Step((Branch(mixer, None, norm),)), Step((Branch(mlp, None, norm),))), kind)
+    return Layer((Step((Branch(mixer, None, norm),)), Step((Branch(mlp, None, norm),))), label(kind))
 
 
 def parallel(mixer: Body, mlp: Body, norm: Norm, kind: str = "") -> Layer:
     """x + mixer(norm(x)) + mlp(norm(x)), one norm for both (GPT-J)."""
-    return Layer((Step((Branch(mixer), Branch(mlp)), before=norm),), kind)
+    return Layer((Step((Branch(mixer), Branch(mlp)), before=norm),), label(kind))
 
 
 def labels(c: Config, default: int = 2) -> int:

@@ -14,6 +14,7 @@ from assay.sources.families.common import (
     depth,
     family,
     heads,
+    label,
     pre_norm,
     rms,
     rope,
@@ -22,7 +23,7 @@ from assay.sources.families.common import (
     windows,
 )
 from assay.sources.families.dense import LLAMA, POST_NORMS, SLIDING, biased
-from assay.sources.families.experts import LAYER, label, stepped
+from assay.sources.families.experts import LAYER, stepped
 from assay.sources.families.latent import LATENT, dense, latent, routed, sparse_layers
 from assay.sources.families.qwen_moe import QWEN2, qwen_experts
 from assay.sources.families.ssm_hybrid import ATTENTION, SCAN, layer_kinds

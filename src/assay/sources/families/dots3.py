@@ -6,7 +6,7 @@ from assay.blocks import Branch, Decoder, Layer, Moe, Step
 from assay.blocks.sparse import SparseLatent, sparsely
 from assay.records import replace
 from assay.sources.config import Config
-from assay.sources.families.common import by_kind, depth, family, rms, stack, under
+from assay.sources.families.common import by_kind, depth, family, label, rms, stack, under
 from assay.sources.families.latent import HARMLESS, dense, latent, routed, sparse_layers
 from assay.sources.families.per_layer import Own, overlaid, per_layer
 from assay.sources.families.sparse_latent import SPARSE, indexer
@@ -88,7 +88,7 @@ def dots3_note_text(c: Config) -> Decoder:
         kind, own, fed = key
         body = experts if fed == "sparse" and experts is not None else dense(c)
         steps = (Step((Branch(mixer(kind, own), norm),)), Step((Branch(body, norm),)))
-        return Layer(steps, f"{kind.removesuffix('_attention')}, {'experts' if fed == 'sparse' else 'dense'}")
+        return Layer(steps, label(kind, fed))
 
     layers = by_kind(list(zip(kinds, own_sizes(c, kinds), feed, strict=True)), layer)
     return stack(c, layers, width, norm)

@@ -20,6 +20,7 @@ from assay.sources.families.common import (
     activation,
     depth,
     family,
+    label,
     labels,
     layernorm,
     under,
@@ -128,7 +129,7 @@ def norm_of(c: Config) -> Norm:
 
 def post_norm(mixer: Attention, mlp: Mlp, norm: Norm, kind: str = "") -> Layer:
     """norm(x + mixer(x)), then norm(x + mlp(x)) (Vaswani et al. 2017)."""
-    return Layer((Step((Branch(mixer),), after=norm), Step((Branch(mlp),), after=norm)), kind)
+    return Layer((Step((Branch(mixer),), after=norm), Step((Branch(mlp),), after=norm)), label(kind))
 
 
 def plain(c: Config) -> None:

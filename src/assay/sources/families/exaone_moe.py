@@ -13,6 +13,7 @@ from assay.sources.families.common import (
     depth,
     family,
     heads,
+    label,
     rms,
     rope,
     sandwich,
@@ -20,7 +21,7 @@ from assay.sources.families.common import (
     windows,
 )
 from assay.sources.families.dense import FULL, SLIDING, window_of
-from assay.sources.families.experts import FURTHER, SHARED, chosen, label, layered, routed, sandwiched, sparse_layers
+from assay.sources.families.experts import FURTHER, SHARED, chosen, layered, routed, sandwiched, sparse_layers
 
 
 @family("exaone_moe", cls="ExaoneMoeForCausalLM", names=SHARED, harmless=FURTHER)

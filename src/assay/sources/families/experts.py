@@ -8,7 +8,7 @@ from typing import Any
 from assay.blocks import Body, Layer, Moe, Norm, Router
 from assay.errors import SourceError
 from assay.sources.config import Config
-from assay.sources.families.common import activation, by_kind, pre_norm, under
+from assay.sources.families.common import activation, by_kind, label, pre_norm, under
 from assay.sources.families.dense import LLAMA, SLIDING
 
 LAYER = "model.layers.{i}."
@@ -159,8 +159,3 @@ def layered(
 def alike(sparse: Sequence[bool], attention: Body, mlp: Body, moe: Body | None, norm: Norm) -> tuple[Layer, ...]:
     """The same with one attention in all layers."""
     return layered([""] * len(sparse), sparse, lambda _: attention, mlp, moe, norm)
-
-
-def label(*words: str | None) -> str:
-    """The name of a kind of layer in a report."""
-    return ", ".join(word.removesuffix("_attention") for word in words if word)

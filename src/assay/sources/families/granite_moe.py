@@ -10,6 +10,7 @@ from assay.sources.families.common import (
     depth,
     family,
     heads,
+    label,
     pre_norm,
     rms,
     rope,
@@ -18,7 +19,7 @@ from assay.sources.families.common import (
     windows,
 )
 from assay.sources.families.dense import FULL, LLAMA, SLIDING, biased
-from assay.sources.families.experts import LAYER, label, packed, window_of
+from assay.sources.families.experts import LAYER, packed, window_of
 from assay.sources.families.mixtral import experts_of
 
 GRANITE = {

@@ -7,7 +7,7 @@ from assay.blocks.compressed import CompressedAttention, Compressor, HashRouter,
 from assay.blocks.hyper import HyperDecoder, HyperLayer, StreamEmbedding, Streams, hyper_names
 from assay.records import replace
 from assay.sources.config import Config
-from assay.sources.families.common import Names, activation, by_kind, depth, family, rms, rope, stack, under
+from assay.sources.families.common import Names, activation, by_kind, depth, family, label, rms, rope, stack, under
 from assay.sources.families.dense import biased
 from assay.sources.families.latent import HARMLESS, dense, latent, routed, sparse_layers
 from assay.sources.families.sparse_latent import SPARSE, shared_indices, sparse
@@ -67,7 +67,7 @@ def hy_v4(c: Config) -> Decoder:
     def layer(kind: tuple[str, str]) -> Layer:
         body = experts if kind[0] == "sparse" and experts is not None else dense(c)
         steps = (Step((Branch(mixers[kind[1]], norm),)), Step((Branch(body, norm),)))
-        return HyperLayer(steps, f"{kind[0]}, {kind[1]} index", streams)
+        return HyperLayer(steps, label(kind[0], f"{kind[1]} index"), streams)
 
     layers = by_kind(list(zip(kinds, indices, strict=True)), layer)
     return streamed(stack(c, layers, c.size("hidden_size"), norm), streams)

@@ -7,8 +7,8 @@ from assay.blocks.block_residual import StateAttention, StateDecoder, StateLayer
 from assay.blocks.messages import LoopedDecoder, ToldLayer
 from assay.blocks.relative import Convolved, ProfiledAttention, ScaledOutput, SinkMoe
 from assay.sources.config import Config
-from assay.sources.families.common import activation, by_kind, depth, family, rms, under
-from assay.sources.families.experts import LAYER, MIXTRAL, chosen, label
+from assay.sources.families.common import activation, by_kind, depth, family, label, rms, under
+from assay.sources.families.experts import LAYER, MIXTRAL, chosen
 
 INKLING = {
     **MIXTRAL,
@@ -196,7 +196,10 @@ def inkling2(c: Config) -> StateDecoder:
 
     def layer(key: tuple[str, int, bool, bool]) -> Layer:
         kind, blocks, first, boundary = key
-        words = label("sliding" if kind == SLIDING else "full", f"{blocks} blocks before" if blocks else "")
+        words = label(
+            "sliding" if kind == SLIDING else "full",
+            f"{blocks} block{'s' if blocks > 1 else ''} before" if blocks else "",
+        )
         return StateLayer((), words, mixers[kind], experts, norm, blocks, first, boundary)
 
     made = by_kind([(kind, -(-i // every), i == 0, i % every == 0) for i, kind in enumerate(kinds)], layer)

@@ -8,7 +8,7 @@ from typing import Any, Literal
 from assay.blocks import Body, Branch, Decoder, Latent, Layer, Mlp, Moe, Norm, Router, Step
 from assay.blocks.multi_token import further_names
 from assay.sources.config import Config
-from assay.sources.families.common import activation, by_kind, depth, family, predicting, rms, rope, stack, under
+from assay.sources.families.common import activation, by_kind, depth, family, label, predicting, rms, rope, stack, under
 from assay.sources.families.dense import biased
 from assay.sources.families.llama import LLAMA
 
@@ -153,7 +153,7 @@ def decoder(
     def layer(kind: str) -> Layer:
         sparse = experts is not None and kind == "sparse"
         feed = Branch(experts, norm, after) if experts is not None and sparse else Branch(dense(c, shifts), norm)
-        return Layer((Step((Branch(mixer, norm),), scale=branches), Step((feed,), scale=branches)), kind)
+        return Layer((Step((Branch(mixer, norm),), scale=branches), Step((feed,), scale=branches)), label(kind))
 
     made = stack(c, by_kind(kinds, layer), width, norm, **more)
     return predicting(c, made, layer("sparse" if experts is not None else "dense"), norm)

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 
 from assay.blocks import Attention, Body, Branch, Decoder, Layer, Mlp, Moe, Norm, Router, ShortConv, Step
 from assay.sources.config import Config
-from assay.sources.families.common import by_kind, depth, family, heads, pre_norm, rms, rope, stack, under
+from assay.sources.families.common import by_kind, depth, family, heads, label, pre_norm, rms, rope, stack, under
 from assay.sources.families.dense import biased
-from assay.sources.families.experts import LAYER, chosen, label, packed, window_of
+from assay.sources.families.experts import LAYER, chosen, packed, window_of
 from assay.sources.families.ssm_hybrid import ATTENTION, layer_kinds
 
 CONV, SLIDING = "conv", "sliding_attention"
@@ -153,6 +153,6 @@ def lfm3(c: Config) -> Decoder:
 
     def layer(kind: str) -> Layer:
         mixer = conv if kind == CONV else attention(kind)
-        return Layer((Step((Branch(mixer, norm, after),)), Step((Branch(mlp, norm, after),))), kind)
+        return Layer((Step((Branch(mixer, norm, after),)), Step((Branch(mlp, norm, after),))), label(kind))
 
     return stack(c, by_kind(kinds, layer), width, norm, tied=True)

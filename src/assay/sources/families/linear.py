@@ -14,6 +14,7 @@ from assay.sources.families.common import (
     depth,
     family,
     heads,
+    label,
     layernorm,
     pre_norm,
     rms,
@@ -99,7 +100,7 @@ def minimax(c: Config) -> Decoder:
         return Step((Branch(body),), before=norm, scale=beta, keep=alpha, onto_normed=True)
 
     names = {ATTENTION: "full_attn", SCAN: "linear_attn"}
-    made = by_kind(kinds, lambda kind: Layer((added(bodies[kind], names[kind]), added(moe, "mlp")), kind))
+    made = by_kind(kinds, lambda kind: Layer((added(bodies[kind], names[kind]), added(moe, "mlp")), label(kind)))
     c.skip(*(f"{named}_{factor}_factor" for named in names.values() for factor in ("alpha", "beta")))
     return stack(c, made, width, norm)
 

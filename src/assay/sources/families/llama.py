@@ -5,7 +5,7 @@ from __future__ import annotations
 from assay.blocks import Decoder, Layer
 from assay.errors import SourceError
 from assay.sources.config import Config
-from assay.sources.families.common import family, pre_norm
+from assay.sources.families.common import family, label, pre_norm
 from assay.sources.families.dense import FULL, LLAMA, SLIDING, Defaults, biased, dense, layer_types, window_of
 
 __all__ = ["LLAMA"]
@@ -104,6 +104,6 @@ def smollm3(c: Config) -> Decoder:
         kind, turn = sort
         limit = window if kind == SLIDING else None
         attention = p.attention(bias=bias, window=limit, **({} if turn else {"positions": None}))
-        return pre_norm(attention, p.mlp, p.norm, kind if turn else f"{kind}, no positions")
+        return pre_norm(attention, p.mlp, p.norm, label(kind, "" if turn else "no positions"))
 
     return p.mixed(list(zip(kinds, turned, strict=True)), layer)

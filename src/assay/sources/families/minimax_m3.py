@@ -5,8 +5,8 @@ from __future__ import annotations
 from assay.blocks import Attention, Decoder, Layer, Mlp, Moe, Norm, Router
 from assay.blocks.sparse import BlockSparseAttention
 from assay.sources.config import Config
-from assay.sources.families.common import by_kind, depth, family, pre_norm, rope, stack, under
-from assay.sources.families.experts import CORRECTION, LAYER, MIXTRAL, chosen, label, packed
+from assay.sources.families.common import by_kind, depth, family, label, pre_norm, rope, stack, under
+from assay.sources.families.experts import CORRECTION, LAYER, MIXTRAL, chosen, packed
 from assay.sources.families.names import gate_and_up
 
 MINIMAX_M3 = {
@@ -59,7 +59,7 @@ def minimax_m3(c: Config) -> Decoder:
     mixers = {False: attention(c, norm), True: sparse_attention(c, norm)}
 
     def layer(key: tuple[bool, bool]) -> Layer:
-        words = label("sparse" if key[0] else "full", "experts" if key[1] else "dense")
+        words = label("indexed" if key[0] else "full", "experts" if key[1] else "dense")
         return pre_norm(mixers[key[0]], moe if key[1] else mlp, norm, words)
 
     layers = by_kind(list(zip(_indexed(c, n), _routed(c, n), strict=True)), layer)

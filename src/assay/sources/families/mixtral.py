@@ -12,6 +12,7 @@ from assay.sources.families.common import (
     family,
     heads,
     inner_post_norm,
+    label,
     layernorm,
     pre_norm,
     rms,
@@ -21,7 +22,7 @@ from assay.sources.families.common import (
     windows,
 )
 from assay.sources.families.dense import FULL, LLAMA, SLIDING, biased
-from assay.sources.families.experts import LAYER, MIXTRAL, beside, chosen, label, packed, window_of
+from assay.sources.families.experts import LAYER, MIXTRAL, beside, chosen, packed, window_of
 
 
 def experts_of(c: Config, default: int, k: int, key: str = "num_local_experts") -> tuple[int, int]:

@@ -19,6 +19,7 @@ from assay.sources.families.common import (
     by_kind,
     depth,
     heads,
+    label,
     labels,
     no_own_width,
     pre_norm,
@@ -139,7 +140,7 @@ def modern_layers(
         kind, first = sort
         sight = looks(side if kind == SLIDING else None)
         attention = Attention(count, count, each, bias=bias, positions=turned[kind], **sight)
-        return Layer((Step((Branch(attention, None if first else norm),)), Step((Branch(mlp, norm),))), kind)
+        return Layer((Step((Branch(attention, None if first else norm),)), Step((Branch(mlp, norm),))), label(kind))
 
     return by_kind([(kind, i == 0) for i, kind in enumerate(kinds)], layer)
 

@@ -8,7 +8,7 @@ from typing import Any
 from assay.blocks import Attention, Body, Branch, Decoder, Layer, Mlp, Moe, Step
 from assay.blocks.moe import LatentMoe
 from assay.sources.config import Config
-from assay.sources.families.common import activation, by_kind, family, heads, rms, stack, under
+from assay.sources.families.common import activation, by_kind, family, heads, label, rms, stack, under
 from assay.sources.families.experts import LAYER, chosen, grouped
 from assay.sources.families.mamba import HARMLESS, MAMBA2, mamba2_mixer
 from assay.sources.families.ssm_hybrid import ATTENTION, OLD_KINDS, SCAN
@@ -101,7 +101,7 @@ def nemotron_h(c: Config) -> Decoder:
         "moe": nemotron_experts(c, act, bias),
     }
     kinds = nemotron_kinds(c)
-    made = by_kind(kinds, lambda kind: Layer((Step((Branch(bodies[kind], norm),)),), kind))
+    made = by_kind(kinds, lambda kind: Layer((Step((Branch(bodies[kind], norm),)),), label(kind)))
     names = NEMOTRON_H_LATENT if isinstance(bodies["moe"], LatentMoe) else NEMOTRON_H
     return replace(stack(c, made, width, norm), names=names)
 

@@ -10,7 +10,7 @@ from assay.blocks.sparse import FusedGateLatent, GatedInput, Indexer, SparseLate
 from assay.blocks.stacks import Scaled
 from assay.records import replace
 from assay.sources.config import Config
-from assay.sources.families.common import by_kind, depth, family, predicting, rms, stack, under
+from assay.sources.families.common import by_kind, depth, family, label, predicting, rms, stack, under
 from assay.sources.families.latent import HARMLESS, LATENT, dense, latent, routed, sparse_layers
 
 INDEXER = under(
@@ -77,8 +77,8 @@ def layers_of(c: Config, kinds: Sequence[str], indices: Sequence[str], mixers: d
     def layer(kind: tuple[str, str]) -> Layer:
         body = experts if kind[0] == "sparse" else feed_forward
         assert body is not None
-        name = kind[0] if len(set(indices)) == 1 else f"{kind[0]}, {kind[1]} index"
-        return Layer((Step((Branch(mixers[kind[1]], norm),)), Step((Branch(body, norm),))), name)
+        words = label(kind[0], f"{kind[1]} index" if len(set(indices)) > 1 else "")
+        return Layer((Step((Branch(mixers[kind[1]], norm),)), Step((Branch(body, norm),))), words)
 
     made = stack(c, by_kind(list(zip(kinds, indices, strict=True)), layer), c.size("hidden_size"), norm)
     return predicting(c, made, layer(("sparse" if experts is not None else "dense", "full")), norm)
@@ -156,6 +156,6 @@ def axk2(c: Config) -> Decoder:
     def layer(kind: str) -> Layer:
         body = experts if kind == "sparse" else plain
         assert body is not None
-        return Layer((Step((Branch(mixer, norm),)), Step((Branch(body, norm),))), kind)
+        return Layer((Step((Branch(mixer, norm),)), Step((Branch(body, norm),))), label(kind))
 
     return stack(c, by_kind(kinds, layer), c.size("hidden_size"), norm)

@@ -11,7 +11,7 @@ from assay.blocks.stacks import Body
 from assay.records import replace
 from assay.sources.config import Config
 from assay.sources.families.bart import BARE, GENERATES, projections, sides
-from assay.sources.families.common import family, rope, under
+from assay.sources.families.common import family, label, rope, under
 from assay.sources.families.dense import FULL, SLIDING, Dense, dense, every, layer_types, window_of
 from assay.sources.families.gemma import GEMMA2_SIZES, end_keys, offset_rms, score_keys
 
@@ -46,7 +46,7 @@ _HARMLESS = ("is_encoder_decoder", "dropout_rate", "classifier_dropout_rate", "m
 
 def sandwiched(bodies: tuple[Body, ...], norm: Norm, kind: str) -> Layer:
     """Bodies one after the other, a norm before and behind each."""
-    return Layer(tuple(Step((Branch(body, norm, norm),)) for body in bodies), kind)
+    return Layer(tuple(Step((Branch(body, norm, norm),)) for body in bodies), label(kind))
 
 
 def pieces(c: Config) -> tuple[Dense, list[str]]:
