@@ -153,6 +153,25 @@ VARIED: list[dict[str, Any]] = [
     {"model_type": "ultrabert", **SMALL, "attention_bias": True, "mlp_bias": True, "sliding_window": 2},
 ]
 
+LATENTS = {
+    "model_type": "perceiver",
+    "vocab_size": 40,
+    "d_model": 32,
+    "d_latents": 48,
+    "num_latents": 6,
+    "num_self_attends_per_block": 3,
+    "num_self_attention_heads": 4,
+    "num_cross_attention_heads": 2,
+    "max_position_embeddings": 16,
+    "cross_attention_widening_factor": 2,
+    "self_attention_widening_factor": 3,
+}
+VARIED += [
+    LATENTS,
+    {**LATENTS, "use_query_residual": False, "cross_attention_shape_for_attention": "q"},
+    {**LATENTS, "qk_channels": 24, "v_channels": 48},
+]
+
 # the library pads these to whole windows or blocks, or needs more than tokens: what is stored is compared
 STORED: list[dict[str, Any]] = [
     {"model_type": "longformer", **SMALL, "attention_window": 4},
@@ -431,6 +450,18 @@ def test_nothing_is_kept(config: dict[str, Any]) -> None:
 
 def test_rotary_positions_have_no_end() -> None:
     assert count(read({"model_type": "modernbert", **SMALL}), tokens=1000).parameters.total > 0
+
+
+def test_latents_read_tokens_once() -> None:
+    """A token more costs a key, a value, scores and values of 6 latents; logits are of all 16 rows."""
+    few, more = (count(read(LATENTS), tokens=n) for n in (9, 10))
+    assert more.flops.total - few.flops.total == 2 * (2 * 32 * 32 + 2 * 6 * 32)
+    assert few.flops.by_part["head"] == 2 * 16 * 32 * 40
+    assert few.flops.visible_total == few.flops.total
+    with pytest.raises(SettingError, match="position table of 16 rows"):
+        count(read(LATENTS), tokens=17)
+    with pytest.raises(SourceError, match=r"qk_channels is 24; it must be d_latents, 48"):
+        read({**LATENTS, "qk_channels": 24})
 
 
 def test_shared_layers_are_stored_once_and_run_each_time() -> None:

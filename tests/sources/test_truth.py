@@ -102,6 +102,9 @@ CORRECTED: dict[tuple[str, str], int] = {
     ("default--seamless_m4t", "parameters of mixers"): 93203456 + 348477440 - (160 * 1024 + 1024),
     ("default--seamless_m4t_v2", "parameters of embedding"): 256102 * 1024 + 160 * 1024 + 1024,
     ("default--seamless_m4t_v2", "parameters of mixers"): 93203456 + 323374592 - (160 * 1024 + 1024),
+    # the bias of the vocabulary is called embedding_decoder; words, positions, queries and latents are embedding
+    ("default--perceiver", "parameters of head"): 262,
+    ("default--perceiver", "parameters of embedding"): (262 + 2 * 2048) * 768 + 256 * 1280,
     # Granite 4 without experts: what is left, named shared_mlp, is a dense layer
     ("ibm-granite--granite-4-8b-dense-hybrid", "parameters of experts"): 0,
     ("ibm-granite--granite-4-8b-dense-hybrid", "parameters of mlp"): 40 * 3 * 4096 * 12800,
@@ -159,7 +162,7 @@ def test_tables_name_recorded_configs() -> None:
 
 # what the library builds and we refuse, beside REFUSED: by the reason that the table of families gives, or their own
 TYPES_REFUSED = """
-    blt cpmant funnel nemo_speechlm perceiver phi4_multimodal vibevoice_asr voxtral_realtime
+    blt cpmant funnel nemo_speechlm phi4_multimodal vibevoice_asr voxtral_realtime
 """.split()
 OWN_REASONS = {
     "roberta-base-no-model_type": "model_type is missing",  # nor are there architectures

@@ -42,7 +42,6 @@ _KINDS = {
         canine ernie_m lilt markuplm mega neobert nezha qdqbert reformer retribert splinter
     """,
     "an encoder that shortens its sequence from block to block": "funnel",
-    "an encoder of a fixed number of latent vectors": "perceiver",
     "an encoder-decoder": """
         pop2piano speech_to_text speecht5 udop
     """,

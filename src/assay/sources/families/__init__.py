@@ -85,6 +85,7 @@ MODULES = {
     "olmo": "olmo olmo2 olmo3 exaone4",
     "omniasr": "omniasr",
     "opt": "opt xglm biogpt",
+    "perceiver": "perceiver",
     "phi": "phi phi3 starcoder2 stablelm persimmon",
     "qwen": "qwen2 qwen3 hunyuan_v1_dense apertus apertus1p5_text",
     "sparse_encoders": "longformer big_bird mra luke xmod ultrabert",
