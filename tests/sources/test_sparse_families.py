@@ -592,7 +592,7 @@ def test_further_tokens_by_hand() -> None:
     )
     a, b = count(plain, tokens=13), count(more, tokens=13)
     sparse = next(segment for segment in plain.segments if segment.name == "experts")
-    row = next(row for row in a.rows if row.name == "sparse")
+    row = next(row for row in a.rows if row.name == "experts")
     own = row.parameters.total // len(sparse.layers)
     assert b.parameters.total - a.parameters.total == 2 * (own + 2 * 64 * 64 + 3 * 64 + 2 * 99 * 64)
     work = row.flops.total // len(sparse.layers) + 2 * 13 * (2 * 64 * 64 + 64 * 99)
