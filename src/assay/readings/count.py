@@ -192,9 +192,10 @@ def count(
     """Count a model, or a block with `sizes` for axes that it leaves open.
 
     `batch`, `tokens` and `past` are each an int, a NumPy array or a SymPy symbol; `context` is past + tokens.
-    `source` is an encoder-decoder's source tokens, `images` how many images (or stretches of
-    sound) a sequence holds, `image_tokens` how many tokens each makes where images of any size may be, `latent` how
-    latent attention runs: expanded or absorbed. Raises SettingError and SizeError.
+    `source` is an encoder-decoder's source tokens, `images` how many images (or stretches of sound) a sequence holds,
+    `image_tokens` how many tokens each makes where images of any size may be. `logits` is all or last, `latent` how
+    latent attention runs: expanded or absorbed; `convention` names what a FLOP is. `weights`, `cache` and `state` are
+    dtypes; weights are in the model's own format where none is named. Raises SettingError and SizeError.
     """
     whole = model if isinstance(model, Model) else as_model(model, sizes)
     if sizes and whole is model:
