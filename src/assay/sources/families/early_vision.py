@@ -9,6 +9,7 @@ from assay.sources.config import Config
 from assay.sources.families import FAMILIES
 from assay.sources.families.clip import VISION, clip_vision
 from assay.sources.families.common import BASE, CAUSAL, Class, activation, depth, family, under
+from assay.sources.families.encoders import LAYER
 from assay.sources.families.multimodal import any_size, base, beside, moved, read_inner, text_of
 from assay.spec import Sight, ops
 
@@ -35,19 +36,7 @@ GIT = {
     "E_position": "git.embeddings.position_embeddings.weight",
     "Ge": "git.embeddings.LayerNorm.weight",
     "Wout": "output.weight",
-    **under(
-        "git.encoder.layer.{i}.",
-        {
-            "Wq": "attention.self.query.weight",
-            "Wk": "attention.self.key.weight",
-            "Wv": "attention.self.value.weight",
-            "Wo": "attention.output.dense.weight",
-            "Gt0": "attention.output.LayerNorm.weight",
-            "Wu": "intermediate.dense.weight",
-            "Wd": "output.dense.weight",
-            "Gt1": "output.LayerNorm.weight",
-        },
-    ),
+    **under("git.encoder.layer.{i}.", LAYER),
 }
 EYE = under("git.image_encoder.vision_model.", VISION) | under(
     "git.visual_projection.visual_projection.", {"Wp1": "0.weight", "Gprojector": "1.weight"}

@@ -15,11 +15,10 @@ from assay.sources.families import modern_encoders as modern
 from assay.sources.families import sparse_encoders as sparse
 from assay.sources.families.clip import VISION, siglip_vision
 from assay.sources.families.common import BASE, MASKED, SEQUENCE, TOKEN, Class, Names, family, labels, rms, under
+from assay.sources.families.encoders import SCORE
 from assay.sources.families.llava import CROPS
 from assay.sources.families.multimodal import base, moved
 from assay.spec import Sight, ops
-
-_SCORE = {"Wscore": "classifier.weight"}
 
 
 def _text(c: Config, read: Callable[[Config], Encoder]) -> Encoder:
@@ -130,8 +129,8 @@ def modernvbert(c: Config) -> Multimodal:
             },
         ),
         Class(BASE, "Model", base),
-        Class(SEQUENCE, "ForSequenceClassification", _ultra_labels, _SCORE),
-        Class(TOKEN, "ForTokenClassification", _ultra_each, _SCORE),
+        Class(SEQUENCE, "ForSequenceClassification", _ultra_labels, SCORE),
+        Class(TOKEN, "ForTokenClassification", _ultra_each, SCORE),
     ),
     harmless=("initializer_cutoff_factor",),
 )
