@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from assay.blocks import Attention, Decoder, Mlp, Moe, Norm, Rope, Router
+from assay.blocks import Decoder, Mlp, Moe, Router
 from assay.sources.config import Config
 from assay.sources.families.common import (
-    Heads,
     activation,
     by_kind,
     depth,
@@ -21,7 +20,7 @@ from assay.sources.families.common import (
     windows,
 )
 from assay.sources.families.dense import FULL, SLIDING, window_of
-from assay.sources.families.experts import FURTHER, SHARED, chosen, layered, routed, sandwiched, sparse_layers
+from assay.sources.families.experts import FURTHER, SHARED, chosen, layered, routed, sandwiched, sparse_layers, turning
 
 
 @family("exaone_moe", cls="ExaoneMoeForCausalLM", names=SHARED, harmless=FURTHER)
@@ -38,19 +37,8 @@ def exaone_moe(c: Config) -> Decoder:
     mlp = Mlp(c.size("intermediate_size", 16384), activation=activation(c))
     moe = routed(c, "num_experts", 64, 8, 1024, ("num_shared_experts", 1), scale=2.5)
 
-    attention = turning(h, norm, positions, window)
+    attention = turning(h, positions, window, None if window else positions, qk_norm=norm)
     return stack(c, layered(kinds, sparse, attention, mlp, moe, norm), d, norm, vocab=102400, trained=2048)
-
-
-def turning(h: Heads, norm: Norm, positions: Rope, window: int | None) -> Callable[[str], Attention]:
-    """The attention of a kind of layer: with a window and positions, or without both where others have a window."""
-
-    def attention(kind: str) -> Attention:
-        slides = kind == SLIDING
-        turned = positions if slides or window is None else None
-        return Attention(h.query, h.kv, h.width, qk_norm=norm, positions=turned, window=window if slides else None)
-
-    return attention
 
 
 def pattern(c: Config, n: int, slides: bool) -> Callable[[int], str]:
@@ -91,6 +79,6 @@ def kolibri1(c: Config) -> Decoder:
     width = c.size("moe_intermediate_size", 512)
     moe = Moe(e, a, width, router, activation=activation(c), shared=shared)
 
-    attention = turning(h, norm, positions, window)
+    attention = turning(h, positions, window, None if window else positions, qk_norm=norm)
     layers = by_kind(kinds, lambda kind: sandwich(attention(kind), moe, norm, label(kind)))
     return stack(c, layers, d, norm, vocab=128000, trained=262144)

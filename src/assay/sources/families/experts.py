@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from assay.blocks import Body, Layer, Moe, Norm, Router
+from assay.blocks import Attention, Body, Layer, Moe, Norm, Rope, Router
 from assay.errors import SourceError
 from assay.sources.config import Config
-from assay.sources.families.common import activation, by_kind, label, pre_norm, under
+from assay.sources.families.common import Heads, activation, by_kind, label, pre_norm, under
 from assay.sources.families.dense import LLAMA, SLIDING
 
 LAYER = "model.layers.{i}."
@@ -135,6 +135,19 @@ def window_of(c: Config, kinds: Sequence[str], default: int | None) -> int | Non
 def is_index(value: object) -> bool:
     """True for an integer that may be a layer's index."""
     return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+
+
+def turning(
+    h: Heads, positions: Rope, window: int | None, full: Rope | None = None, **more: Any
+) -> Callable[[str], Attention]:
+    """The attention of a kind of layer: with a window and positions, or without a window and with those of `full`."""
+
+    def attention(kind: str) -> Attention:
+        slides = kind == SLIDING
+        turned = positions if slides else full
+        return Attention(h.query, h.kv, h.width, positions=turned, window=window if slides else None, **more)
+
+    return attention
 
 
 def layered(

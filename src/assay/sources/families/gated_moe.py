@@ -31,6 +31,7 @@ from assay.sources.families.experts import (
     packed,
     sandwiched,
     sparse_layers,
+    turning,
     window_of,
 )
 
@@ -78,19 +79,7 @@ def afmoe(c: Config) -> Decoder:
     )
     dense = c.size("num_dense_layers", 1, least=0)
 
-    def attention(kind: str) -> Attention:
-        slides = kind == SLIDING
-        return Attention(
-            h.query,
-            h.kv,
-            h.width,
-            bias=bias,
-            qk_norm=norm,
-            positions=positions if slides else None,
-            window=window if slides else None,
-            gate="element",
-        )
-
+    attention = turning(h, positions, window, bias=bias, qk_norm=norm, gate="element")
     layers = layered(kinds, [i >= dense for i in range(n)], attention, mlp, moe, norm, sandwich)
     scale = float(d) ** 0.5 if c.flag("mup_enabled", False) else None
     return stack(c, layers, d, norm, vocab=200192, trained=16384, embedding_scale=scale)

@@ -18,7 +18,7 @@ from assay.sources.families.common import (
     windows,
 )
 from assay.sources.families.dense import FULL, SLIDING, biased
-from assay.sources.families.experts import FURTHER, LAYER, SHARED, alike, layered, routed, window_of
+from assay.sources.families.experts import FURTHER, LAYER, SHARED, alike, layered, routed, turning, window_of
 
 
 def first_dense(c: Config, n: int, attention: Attention, moe: Moe, width: int, first: int) -> tuple[Layer, ...]:
@@ -109,9 +109,6 @@ def dots1(c: Config) -> Decoder:
     until = c.size("first_k_dense_replace", 0, least=0)
     mlp = Mlp(c.size("intermediate_size", 10944), activation=activation(c))
 
-    def attention(kind: str) -> Attention:
-        held = window if kind == SLIDING else None
-        return Attention(h.query, h.kv, h.width, bias=bias, qk_norm=norm, positions=positions, window=held)
-
+    attention = turning(h, positions, window, positions, bias=bias, qk_norm=norm)
     layers = layered(kinds, [i >= until for i in range(n)], attention, mlp, moe, norm)
     return stack(c, layers, d, norm, vocab=152064, trained=2048)

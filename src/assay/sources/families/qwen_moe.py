@@ -28,6 +28,7 @@ from assay.sources.families.experts import (
     layered,
     sparse_layers,
     stepped,
+    turning,
     window_of,
 )
 
@@ -73,10 +74,7 @@ def qwen2_moe(c: Config) -> Decoder:
     shared = c.size("shared_expert_intermediate_size", 5632, least=0)
     moe = experts_in(c, sparse, 60, 4, 1408, False, Router(), shared=shared, shared_gate=True)
 
-    def attention(kind: str) -> Attention:
-        held = window if kind == SLIDING else None
-        return Attention(h.query, h.kv, h.width, bias=bias, positions=positions, window=held)
-
+    attention = turning(h, positions, window, positions, bias=bias)
     return stack(c, layered(kinds, sparse, attention, mlp, moe, norm), d, norm, vocab=151936, trained=32768)
 
 
@@ -126,19 +124,7 @@ def flint(c: Config) -> Decoder:
     shared = c.size("shared_expert_intermediate_size", 1024)
     moe = experts_in(c, sparse, 256, 6, 512, True, Router("sigmoid"), shared=shared)
 
-    def attention(kind: str) -> Attention:
-        slides = kind == SLIDING
-        return Attention(
-            h.query,
-            h.kv,
-            h.width,
-            bias=bias,
-            qk_norm=norm,
-            positions=positions if slides else None,
-            window=window if slides else None,
-            sinks=True,
-        )
-
+    attention = turning(h, positions, window, bias=bias, qk_norm=norm, sinks=True)
     return stack(c, layered(kinds, sparse, attention, mlp, moe, norm), d, norm, vocab=150144, trained=262144)
 
 
