@@ -190,6 +190,15 @@ WITNESSES = (
         misfits=("y = batchnorm(x[b n d], G1[d]) -> [b n]", "y = batchnorm(x[b n d], G1[f]) -> [b n d]"),
     ),
     Witness(
+        "y = clamp(x[b n d], L1[], H1[]) -> [b n d]",
+        {"compare": 2 * B * N * D},
+        reads=B * N * D,
+        weighs=2,
+        writes=B * N * D,
+        layout={"L1": ("1",), "H1": ("1",)},
+        misfits=("y = clamp(x[b n d], L1[], H1[]) -> [b n]", "y = clamp(x[b n d], L1[f], H1[]) -> [b n d]"),
+    ),
+    Witness(
         "y = offsets(at[n]) -> [i]",
         misfits=("y = offsets(at[n]) -> [n]", "y = offsets(at[n], z[n]) -> [i]"),
     ),

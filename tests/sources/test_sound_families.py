@@ -36,6 +36,18 @@ WAVES: dict[str, Any] = {
         "num_conv_pos_embedding_groups": 3,
     },
 }
+HEARD: dict[str, Any] = {
+    "model_type": "gemma4",
+    "text_config": {**TEXT, "head_dim": 8, "hidden_size_per_layer_input": 0, "num_hidden_layers": 6},
+    "audio_config": {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "conv_kernel_size": 3}
+    | {"subsampling_conv_channels": [8, 6], "output_proj_dims": 20, "use_clipped_linears": False},
+}
+BOTH: dict[str, Any] = {
+    **HEARD,
+    "audio_config": {**HEARD["audio_config"], "use_clipped_linears": True, "attention_context_right": 2},
+    "vision_config": {"hidden_size": 32, "num_hidden_layers": 3, "num_attention_heads": 4, "intermediate_size": 40}
+    | {"num_key_value_heads": 2, "head_dim": 12, "patch_size": 4, "use_clipped_linears": True},
+}
 SOUNDS: dict[str, tuple[dict[str, Any], str]] = {
     "qwen2_audio": ({"model_type": "qwen2_audio"}, "AutoModelForMultimodalLM"),
     "qwen2_audio, small": (
@@ -76,6 +88,9 @@ SOUNDS: dict[str, tuple[dict[str, Any], str]] = {
         | {"audio_merge_size": 5},
         "AutoModelForMultimodalLM",
     ),
+    "gemma4": ({**HEARD, "audio_config": {}}, "AutoModelForMultimodalLM"),
+    "gemma4, sound": (HEARD, "AutoModelForMultimodalLM"),
+    "gemma4, both": (BOTH, "AutoModelForMultimodalLM"),
     "omniasr": ({"model_type": "omniasr"}, "AutoModelForMultimodalLM"),
     "omniasr, small": (WAVES, "AutoModelForMultimodalLM"),
     "omniasr, without biases": (
@@ -206,3 +221,47 @@ def test_flops_of_queries_to_a_sound() -> None:
     # four matrices, scores and values of two queries, and the query of the attention to the sound
     once = 5 * (2 * 4 * 2 * 16 * 16 + 2 * 2 * 2 * 2 * 16 + 2 * 2 * 16 * 16)
     assert ours.flops.by_part["tower"] == counter.get_total_flops() + once
+
+
+@needs_library
+def test_flops_of_a_conformer_of_chunks() -> None:
+    """Gemma 4: 750 positions; the library fills the last of its chunks of 12 up, 6 more queries in two layers.
+
+    Each of these meets 24 keys and as many values, and 13 distances, in four heads of 8.
+    """
+    import torch
+    import transformers
+    from torch.utils.flop_counter import FlopCounterMode
+
+    made = transformers.AutoConfig.for_model(**HEARD)
+    model = transformers.AutoModelForMultimodalLM.from_config(made, attn_implementation="eager").eval()
+    with FlopCounterMode(display=False) as counter, torch.no_grad():
+        model.model.get_audio_features(torch.zeros((1, 3000, 8)), torch.ones((1, 3000), dtype=torch.bool))
+    ours = read_config(HEARD, "config", "model")
+    filled = 2 * 2 * 6 * (24 + 24 + 13) * 4 * 8
+    assert count(ours, images=1).flops.by_part["tower"] == counter.get_total_flops() - filled
+    assert count(ours, images=0).flops.by_part["tower"] == 0
+
+
+@needs_library
+def test_bounds_of_matrices_are_stored() -> None:
+    """Four for each matrix that is clamped: 10 in each of two layers of sound, 7 in each of three of images."""
+    from library import built, collapse
+
+    from assay.readings.tensors import tensors
+
+    theirs = built(BOTH, "AutoModelForMultimodalLM")
+    stored = set(theirs.state_dict()) - {name for name, _ in theirs.named_parameters(remove_duplicate=False)}
+    ours = [entry for entry in tensors(read_config(BOTH, "config", "model")) if entry.buffer]
+    assert {entry.path for entry in ours} == {collapse(name) for name in stored}
+    bounds = [entry for entry in ours if entry.path.endswith(("_min", "_max"))]
+    assert sum(entry.times for entry in bounds) == 4 * (2 * 10 + 3 * 7)
+    assert sum(entry.times for entry in ours) == len(stored)
+
+
+def test_sounds_beside_images_are_no_work() -> None:
+    model = read_config(BOTH, "config", "model")
+    seen = {key: value for key, value in BOTH.items() if key != "audio_config"}
+    deaf = read_config(seen, "config", "model")
+    assert count(model, images=2).flops.total == count(deaf, images=2).flops.total
+    assert "each of --images is an image: no work on sounds is counted" in model.notes

@@ -43,26 +43,29 @@ class RelativeAttention(Attention):
         """Axis sizes."""
         return {**super().sizes(), "U": self.rows}
 
-    def attend(self) -> list[Op]:
-        """softmax((q k + q position) / sqrt(k)) v."""
+    def placed(self) -> list[Op]:
+        """`bias[b g r n c]`, what a score holds of where its key stands."""
         axes = "[b g r n c]"
         if self.by == "distances":
-            before = ops(
+            return ops(
                 "attention",
                 "dist = gather(at[n c], Distance[U k]) -> [n c k]",
                 f"bias = contract(q[b n g r k], dist[n c k]) -> {axes}",
             )
-        else:
-            before = ops(
-                "attention",
-                "off = offsets(at[n]) -> [e]",
-                "sin = repeat(off[e]) -> [e d]",
-                "pos = linear(sin[e d], Wpos[d g r k]) -> [e g r k]",
-                "qv = add(q[b n g r k], Biasv[g r k]) -> [b n g r k]",
-                "bias = contract(qv[b n g r k], pos[e g r k]) -> [b g r n e]",
-                f"bias = take(bias[b g r n e], at{axes}) -> {axes}",
-                "q = add(q[b n g r k], Biasu[g r k]) -> [b n g r k]",
-            )
+        return ops(
+            "attention",
+            "off = offsets(at[n]) -> [e]",
+            "sin = repeat(off[e]) -> [e d]",
+            "pos = linear(sin[e d], Wpos[d g r k]) -> [e g r k]",
+            "qv = add(q[b n g r k], Biasv[g r k]) -> [b n g r k]",
+            "bias = contract(qv[b n g r k], pos[e g r k]) -> [b g r n e]",
+            f"bias = take(bias[b g r n e], at{axes}) -> {axes}",
+            "q = add(q[b n g r k], Biasu[g r k]) -> [b n g r k]",
+        )
+
+    def attend(self) -> list[Op]:
+        """softmax((q k + q position) / sqrt(k)) v."""
+        axes, before = "[b g r n c]", self.placed()
         made = super().attend()
         at = next(index for index, op in enumerate(made) if op.name == "s") + 1
         summed = ops("attention.scores", f"s = add(s{axes}, bias{axes}) -> {axes}")

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from assay.blocks.attention import CrossAttention, of_this_pass
 from assay.blocks.conformer import Convolution, RelativeAttention
 from assay.blocks.encoder_decoder import Frames
 from assay.blocks.ends import Norm
+from assay.blocks.stacks import Wrapped
 from assay.records import dataclass, replace
 from assay.spec import Op, Tensor, ops
 
@@ -23,6 +26,82 @@ class NearAttention(RelativeAttention):
     def remember(self) -> list[Op]:
         """Keys and values of the window."""
         return of_this_pass("windows=w")
+
+
+@dataclass(frozen=True)
+class ChunkedAttention(RelativeAttention):
+    """Attention of chunks of a sound to themselves and what is near, with a projection of the sines of each distance.
+
+    Every query meets the `size` keys of its chunk and around it, which a mask narrows; `places` distances have sines.
+    The factor of each number of a head is learned.
+    """
+
+    size: int = 1
+    places: int = 1
+
+    def sizes(self) -> dict[str, int | None]:
+        """Axis sizes."""
+        return {**super().sizes(), "w": self.size, "e": self.places}
+
+    def place(self) -> list[Op]:
+        """Queries times the factors; keys times a constant, log2(1 + e)."""
+        return ops(
+            "attention",
+            "factor = softplus(Factor[k]) -> [k]",
+            "q = scale(q[b n g r k]) -> [b n g r k]",
+            "q = mul(q[b n g r k], factor[k]) -> [b n g r k]",
+            "k = scale(k[b n g k]) -> [b n g k]",
+        )
+
+    def remember(self) -> list[Op]:
+        """Keys and values of the chunk and around it."""
+        return of_this_pass("windows=w")
+
+    def placed(self) -> list[Op]:
+        """The sines are projected for each sound."""
+        return ops(
+            "attention",
+            "sin = repeat(sines[e d]) -> [b e d]",
+            "pos = linear(sin[b e d], Wpos[d g r k]) -> [b e g r k]",
+            "bias = contract(q[b n g r k], pos[b e g r k]) -> [b g r n e]",
+            "bias = take(bias[b g r n e], at[b g r n c]) -> [b g r n c]",
+        )
+
+
+BOUNDS = {"low": "input_min", "high": "input_max", "least": "output_min", "most": "output_max"}
+
+
+@dataclass(frozen=True)
+class Clamped(Wrapped):
+    """A body whose matrices read and give numbers between stored bounds; those of `as_one` are stored as one."""
+
+    matrices: tuple[str, ...]
+    as_one: tuple[tuple[str, str], ...] = ()
+
+    def ops(self, x: str, y: str) -> list[Op]:
+        """`y` from `x`."""
+        made: list[Op] = []
+        for op in self.body.ops(x, y):
+            weight = op.weights[0].name if op.weights else ""
+            if weight not in self.matrices:
+                made.append(op)
+                continue
+            called, (read, *others) = dict(self.as_one).get(weight, weight), op.inputs
+            within = ops(op.part, f"within = clamp({read}, {called}_low[], {called}_high[]) -> [{' '.join(read.axes)}]")
+            made += [*within, replace(op, inputs=(replace(read, name="within"), *others))]
+            axes = f"[{' '.join(op.axes)}]"
+            made += ops(op.part, f"{op.name} = clamp({op.name}{axes}, {called}_least[], {called}_most[]) -> {axes}")
+        return made
+
+
+def bounds(names: Mapping[str, str]) -> dict[str, str]:
+    """The names of the bounds beside those of the matrices, each `linear` within what is clamped."""
+    found = {}
+    for weight, path in names.items():
+        inner = path.partition(".linear.weight")
+        if inner[1]:
+            found |= {f"{weight}_{end}": f"~{inner[0]}.{name}[ ]" for end, name in BOUNDS.items()}
+    return found
 
 
 @dataclass(frozen=True)
@@ -133,6 +212,47 @@ class Planes:
             "embedding",
             "x = linear(x[b n h4 i3], Wflat[i3 h4 d]) -> [b n d]",
             "x = sinusoid(x[b n d]) -> [b n d]",
+        )
+
+
+@dataclass(frozen=True)
+class Subsampled:
+    """Frames through two convolutions over time and pitch, each normed, and a matrix (Gemma 4).
+
+    Axes: m, a, n times; j, h2, h3 pitches; i and l channels; q and r the kernel.
+    """
+
+    pitches: int
+    channels: tuple[int, int]
+    width: int
+    norm: Norm
+
+    def sizes(self) -> dict[str, int | None]:
+        """Axis sizes."""
+        tones = {"j": self.pitches, "h2": self.pitches // 2, "h3": self.pitches // 4}
+        return {**tones, "i": self.channels[0], "l": self.channels[1], "q": 3, "r": 3, "d": self.width}
+
+    def ops(self) -> list[Op]:
+        """From `frames[b m j]` to `x[b n d]`."""
+        made = ops(
+            "embedding",
+            "x = columns(frames[b m j], stride=2) -> [b a j q]",
+            "x = columns(x[b a j q], stride=2) -> [b a h2 q r]",
+            "x = linear(x[b a h2 q r], Wplane1[q r i]) -> [b a h2 i]",
+        )
+        made += self.norm.ops("x", "x", "plane1", "b a h2 i", "i")
+        made += ops(
+            "embedding",
+            "x = relu(x[b a h2 i]) -> [b a h2 i]",
+            "x = columns(x[b a h2 i], stride=2) -> [b n h2 i q]",
+            "x = columns(x[b n h2 i q], stride=2) -> [b n h3 i q r]",
+            "x = linear(x[b n h3 i q r], Wplane2[i q r l]) -> [b n h3 l]",
+        )
+        made += self.norm.ops("x", "x", "plane2", "b n h3 l", "l")
+        return made + ops(
+            "embedding",
+            "x = relu(x[b n h3 l]) -> [b n h3 l]",
+            "x = linear(x[b n h3 l], Wflat[h3 l d]) -> [b n d]",
         )
 
 

@@ -117,6 +117,7 @@ register(
         _per_element({"add": 2, "multiply": 2}),
     ),
     Kind("clip", "no further from zero than a limit", same_axes, _per_element({"compare": 2}), attrs=("limit",)),
+    Kind("clamp", "between two stored bounds", same_axes, _per_element({"compare": 2})),
     Kind("rope", "rotation of pairs by their position", same_axes, _rope, attrs=_ROPE),
     *(
         Kind(name, f"{name} of each element", same_axes, _per_element(work), attrs=CONSTANTS.get(name, ()))
