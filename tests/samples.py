@@ -108,6 +108,7 @@ def _others() -> dict[str, list[Row]]:
             (unified, SEEN, False),
             (vision.TILES, CAUSAL, False),
             *((config, CAUSAL, True) for config in vision.EARLY.values()),
+            *((config, auto, tokens > 0) for config, auto, tokens in vision.HALVES.values()),
         ],
     }
 

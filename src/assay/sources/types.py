@@ -52,7 +52,7 @@ _KINDS = {
     "a decoder that puts a prompt of its own before the text and sees all of it at once": "cpmant",
     "a decoder of a make that is not described": "cohere_compass_text qwen4_exp_text",
     "a vision model": """
-        beit convnext convnextv2 cvt dinat dino dinov3_convnext dinov3_vit
+        beit convnext convnextv2 cvt dinat dino dinov3_convnext
         efficientnet hiera ijepa levit mobilevit mobilevitv2 poolformer pvt pvt_v2 regnet resnet sam sam2 segformer
         swin swin2sr swinv2 timesformer timm_wrapper videomae vit_mae vitdet vivit yolos
     """,
@@ -68,12 +68,13 @@ _KINDS = {
     "a text model with towers of other modalities": """
         align altclip apertus1p5 aria blip blip-2 blip_text_model bridgetower chameleon chinese_clip
         cohere_compass colpali deepseek_vl deepseek_vl_v2
-        dots3_note emu3 ernie4_5_vl_moe evolla florence2 gemma3n idefics idefics2 instructblip internvl_chat janus
+        dots3_note emu3 ernie4_5_vl_moe evolla florence2 idefics idefics2 instructblip internvl_chat janus
         kimi_k3 kimi_vl kosmos-2 llava_llama llava_mistral llava_next_video llava_qwen2 locateanything
         maira2 minicpmo minicpmv molmo molmo2 NVLM_D ovis2 perception_lm phi3_v qwen2_5_omni qwen3_omni_moe
         qwen4_exp speech-encoder-decoder ultravox video_llava vilt vision-encoder-decoder
         vision-text-dual-encoder visual_bert xclip
     """,
+    "a text model beside a tower that is timm's, MobileNet-V5 (its text_config by itself is a gemma3n_text)": "gemma3n",
     "a diffusion or time-series model": """
         autoformer chronos diffusion_gemma dream informer llada patchtsmixer patchtst time_series_transformer timesfm
     """,
