@@ -84,7 +84,28 @@ def tensors(model: Model | Block, **sizes: object) -> tuple[Entry, ...]:
                     continue
                 seen.add(path)
             made[segment.name + "/" + str(segment.layers), path] = entry
-    return tuple(made.values())
+    return tuple(_joined(list(made.values())))
+
+
+def _joined(entries: list[Entry]) -> list[Entry]:
+    """The same with what published files pack of several entries under the first of them, none under the others."""
+    first: dict[tuple[str, tuple[int, ...]], int] = {}
+    for index, entry in enumerate(entries):
+        for stored in entry.checkpoint:
+            at = first.setdefault((stored.path, entry.layers), index)
+            if at != index:
+                holder = entries[at]
+                pieces = tuple(_with(one, stored) if one.path == stored.path else one for one in holder.checkpoint)
+                entries[at] = replace(holder, checkpoint=pieces)
+                left = tuple(one for one in entries[index].checkpoint if one.path != stored.path)
+                entries[index] = replace(entries[index], checkpoint=left)
+    return entries
+
+
+def _with(one: Stored, other: Stored) -> Stored:
+    """Rows of two tensors behind each other in one, and so in its matrix."""
+    (count, outputs, inputs), (_, more, _) = one.matrices, other.matrices
+    return replace(one, shape=(one.shape[0] + other.shape[0], *one.shape[1:]), matrices=(count, outputs + more, inputs))
 
 
 def _add(found: dict[str, Entry], segment: Segment, op: Op, weight: Tensor, extent: Extent) -> None:

@@ -15,19 +15,25 @@ _BY_NAME = {"Eg": "gate_proj", "Eu": "up_proj", "Ed": "down_proj"}
 _BY_NUMBER = {"Eg": "w1", "Eu": "w3", "Ed": "w2"}
 
 _NAMED = """
-    afmoe axk1 bailing_hybrid bailing_moe beam cohere2_moe deepseek_v2 deepseek_v3 deepseek_v32 dots1 ernie4_5_moe
+    afmoe axk1 axk2 bailing_hybrid bailing_moe beam cohere2_moe deepseek_v2 deepseek_v3 deepseek_v32 dots1
+    dots3_note_text ernie4_5_moe
     exaone_moe flex_olmo flint glm4_moe glm4_moe_lite glm4v_moe glm4v_moe_text glm_moe_dsa hunyuan_v1_moe hy_v3 jamba
-    kolibri1 laguna lara_mini mellum mimo_v2_flash nemotron_h olmoe qwen2_moe qwen3_5_moe qwen3_5_moe_text qwen3_moe
+    kimi_k25 kolibri1 laguna lara_mini longcat_flash mellum mimo_v2_flash nemotron_h olmoe qwen2_moe qwen3_5_moe
+    qwen3_5_moe_text qwen3_moe
     qwen3_next qwen3_omni_moe_text sarvam_mla
     sarvam_moe solar_open
 """
-_NUMBERED = "kimi_linear minimax minimax_m2 mixtral phimoe"
+_NUMBERED = "deepseek_v4 kimi_linear lfm2_moe minimax minimax_m2 mixtral phimoe"
 EXPERTS = dict.fromkeys(_NAMED.split(), _BY_NAME) | dict.fromkeys(_NUMBERED.split(), _BY_NUMBER)
 
 # convolutions that the implementation packs and files keep apart
 _CONVOLUTIONS = {f"mixer.K{letter}": (r"\.conv1d\.", f".{letter}_conv1d.") for letter in "qkv"}
 SPLIT = dict.fromkeys(("bailing_hybrid", "kimi_linear", "olmo_hybrid"), _CONVOLUTIONS)
 # projections that files pack and the implementation keeps apart
+SPLIT["olmo_hybrid"] = _CONVOLUTIONS | {
+    "Ga": (r"\.input_layernorm\.", ".attention_layer_norm."),
+    "Gm": (r"\.post_attention_layernorm\.", ".feedforward_layer_norm."),
+}
 SPLIT["lara_mini"] = {f"mixer.W{letter}": (r"\.in_proj_\w+\.", ".in_proj.") for letter in "qkvzba"}
 
 _SPARSE = (r"\.mlp\.(experts|shared_experts|gate|e_score_correction_bias|router)\b", r".block_sparse_moe.\1")
@@ -74,6 +80,118 @@ RENAMED: dict[str, tuple[tuple[str, str], ...]] = {
         (r"\.mlp\.up_proj\.", ".mlp.c_fc_1."),
         (r"\.mlp\.down_proj\.", ".mlp.c_proj."),
     ),
+    "aria_text": (
+        (r"\.mlp\.experts\.gate_up_proj$", ".mlp.experts.fc1.weight"),
+        (r"\.mlp\.experts\.down_proj$", ".mlp.experts.fc2.weight"),
+    ),
+    "axk1": ((r"\.mlp\.post_mlp_layernorm\.", ".post_mlp_layernorm."),),
+    "axk2": (
+        (r"layernorm\.mlp\.fc1\.", "layernorm.W_down."),
+        (r"layernorm\.mlp\.fc2\.", "layernorm.W_up."),
+        (r"self_attn\.q_gate_proj\.", "self_attn.q_b_proj."),
+    ),
+    "deepseek_v4": (
+        (r"^model\.", ""),
+        (r"^embed_tokens\.", "embed."),
+        (r"^lm_head\.", "head."),
+        (r"^hc_head\.hc_", "hc_head_"),
+        (r"\.(attn|ffn)_hc\.", r".hc_\1_"),
+        (r"\.input_layernorm\.", ".attn_norm."),
+        (r"\.post_attention_layernorm\.", ".ffn_norm."),
+        (r"\.compressor\.indexer\.scorer\.weights_proj\.", ".indexer.weights_proj."),
+        (r"\.compressor\.indexer\.q_b_proj\.", ".indexer.wq_b."),
+        (r"\.compressor\.indexer\.", ".indexer.compressor."),
+        (r"\.compressor\.kv_norm\.", ".compressor.norm."),
+        (r"\.compressor\.gate_proj\.", ".compressor.wgate."),
+        (r"\.position_bias$", ".ape"),
+        (r"\.kv_proj\.", ".wkv."),
+        (r"\.(q_a|q_b|o_a|o_b)_proj\.", r".w\1."),
+        (r"\.q_a_norm\.", ".q_norm."),
+        (r"\.self_attn\.sinks$", ".self_attn.attn_sink"),
+        (r"\.self_attn\.", ".attn."),
+        (r"\.mlp\.", ".ffn."),
+        (r"\.gate\.e_score_correction_bias$", ".gate.bias"),
+        (r"\.shared_experts\.gate_proj\.", ".shared_experts.w1."),
+        (r"\.shared_experts\.down_proj\.", ".shared_experts.w2."),
+        (r"\.shared_experts\.up_proj\.", ".shared_experts.w3."),
+    ),
+    "gte": (
+        (r"\.layers\.", ".encoder.layer."),
+        (r"\.self_attn\.[qkv]_proj\.", ".attention.qkv_proj."),
+        (r"\.self_attn\.o_proj\.", ".attention.o_proj."),
+        (r"\.mlp\.(gate|up)_proj\.", ".mlp.up_gate_proj."),
+        (r"\.post_attention_layernorm\.", ".attn_ln."),
+        (r"\.post_mlp_layernorm\.", ".mlp_ln."),
+        (r"^lm_head\.layer_norm\.", "lm_head.norm."),
+    ),
+    "hrm_text": (
+        (r"\.self_attn\.(gate|q|k|v)_proj\.", ".attn.gqkv_proj."),
+        (r"\.self_attn\.o_proj\.", ".attn.o_proj."),
+        (r"\.mlp\.(gate|up)_proj\.", ".mlp.gate_up_proj."),
+    ),
+    "hy_v4": (
+        (r"^model\.hc_head\.hc_", "model.hc_pre.hc_head.hc_head_"),
+        (r"\.attn_hc\.", ".hc_pre.hc_attn_layer.hc_"),
+        (r"\.ffn_hc\.", ".hc_pre.hc_mlp_layer.hc_"),
+        (r"\.self_attn\.sinks$", ".self_attn.learnable_sink_param"),
+        (r"\.(self_attn|mlp|shared_experts)\.gate_proj\.", r".\1.linear_gate."),
+    ),
+    "jina_embeddings_v3": (
+        (r"\.embeddings\.LayerNorm\.", ".emb_ln."),
+        (r"\.layers\.", ".encoder.layers."),
+        (r"\.self_attn\.[qkv]_proj\.", ".mixer.Wqkv."),
+        (r"\.self_attn\.o_proj\.", ".mixer.out_proj."),
+        (r"\.post_attention_layernorm\.", ".norm1."),
+        (r"\.post_mlp_layernorm\.", ".norm2."),
+    ),
+    "kimi_k25": (
+        (r"^model\.language_model\.", "language_model.model."),
+        (r"^lm_head\.", "language_model.lm_head."),
+        (r"^model\.mm_projector\.in_proj\.", "mm_projector.proj.0."),
+        (r"^model\.mm_projector\.out_proj\.", "mm_projector.proj.2."),
+        (
+            r"^model\.vision_tower\.patch_embed\.pos_emb\.position_embeddings$",
+            "vision_tower.patch_embed.pos_emb.weight",
+        ),
+        (r"^model\.vision_tower\.patch_embed\.", "vision_tower.patch_embed."),
+        (r"^model\.vision_tower\.", "vision_tower.encoder."),
+        (r"^(vision_tower\.encoder)\.layers\.", r"\1.blocks."),
+        (r"\.attn\.[qkv]_proj\.", ".wqkv."),
+        (r"\.attn\.proj\.", ".wo."),
+        (r"\.norm1\.", ".norm0."),
+        (r"\.norm2\.", ".norm1."),
+        (r"\.mlp\.fc1\.", ".mlp.fc0."),
+        (r"\.mlp\.fc2\.", ".mlp.fc1."),
+    ),
+    "kolibri1": (
+        (r"mlp\.gate\.e_score_correction_bias", "moe.router.expert_bias"),
+        (r"\.post_self_attn_layernorm\.", ".post_attn_norm."),
+        (r"\.post_mlp_layernorm\.", ".post_ffn_norm."),
+    ),
+    "lfm3": ((r"\.self_attn\.g_proj\.", ".self_attn.gate_proj."),),
+    "luke": ((r"^lm_head\.bias$", "lm_head.decoder.bias"),),
+    "nomic_bert": (
+        (r"\.embeddings\.LayerNorm\.", ".emb_ln."),
+        (r"\.layers\.", ".encoder.layers."),
+        (r"\.self_attn\.[qkv]_proj\.", ".attn.Wqkv."),
+        (r"\.self_attn\.o_proj\.", ".attn.out_proj."),
+        (r"\.mlp\.up_proj\.", ".mlp.fc11."),
+        (r"\.mlp\.gate_proj\.", ".mlp.fc12."),
+        (r"\.mlp\.down_proj\.", ".mlp.fc2."),
+        (r"\.post_attention_layernorm\.", ".norm1."),
+        (r"\.post_mlp_layernorm\.", ".norm2."),
+    ),
+    "sarvam_moe": (
+        (r"^model\.embed_tokens\.", "model.word_embeddings."),
+        (r"\.self_attn\.[qkv]_proj\.", ".attention.query_key_value."),
+        (r"\.self_attn\.o_proj\.", ".attention.dense."),
+        (r"\.self_attn\.q_norm\.", ".attention.query_layernorm."),
+        (r"\.self_attn\.k_norm\.", ".attention.key_layernorm."),
+        (r"mlp\.gate\.e_score_correction_bias", "mlp.gate.expert_bias"),
+    ),
+    "t5gemma2": ((r"\.encoder\.text_model\.", ".encoder."),),
+    "ultrabert": ((r"^model\.", "ultrabert."), (r"^head\.decoder\.", "cls.")),
+    "ultravbert": ((r"^projection_head\.", "head."), (r"^lm_head\.", "head.decoder.")),
     "flint": ((r"self_attn\.sinks", "self_attn.softmax_offset"),),
     "lara_mini": ((r"linear_attn\.norm\.", "linear_attn.out_norm."),),
     "mimo_v2_flash": ((r"self_attn\.sinks", "self_attn.attention_sink_bias"),),
@@ -95,18 +213,31 @@ _WRAPPED = (
     (r"^lm_head\.", "language_model.lm_head."),
     (r"^model\.(vision_tower|multi_modal_projector|image_newline)\b", r"\1"),
 )
+_SWIGLU = ((r"\.mlp\.(gate|up)_proj\.", ".mlp.weights_in."), (r"\.mlp\.down_proj\.", ".mlp.weights_out."))
+
+
+def wrapped(*beside: str) -> tuple[tuple[str, str], ...]:
+    """A whole text model under `language_model`, and what stands beside it at the top."""
+    at_top = "|".join((*beside, "multi_modal_projector"))
+    return (*_WRAPPED[:2], (rf"^model\.({at_top})\b", r"\1"))
+
+
 _VISUAL = ((r"^model\.language_model\.", "model."), (r"^model\.visual\.", "visual."))
 RENAMED |= dict.fromkeys("deit ijepa vit vit_mae vit_msn vivit audio-spectrogram-transformer".split(), _VIT)
 RENAMED |= dict.fromkeys(("dinov2", "dinov2_with_registers"), _DINO)
 RENAMED |= dict.fromkeys("aria aya_vision gemma3 internvl llava mistral3 paligemma vipllava".split(), _WRAPPED)
 RENAMED |= dict.fromkeys("llava_next llava_next_video llava_onevision".split(), _WRAPPED)
 RENAMED |= dict.fromkeys(("qwen2_vl", "qwen2_5_vl"), _VISUAL)
+RENAMED |= {"dinov2": _DINO + _SWIGLU, "dinov2_with_registers": _DINO + _SWIGLU}
+RENAMED |= dict.fromkeys("audioflamingo3 glmasr musicflamingo qwen2_audio voxtral".split(), wrapped("audio_tower"))
+RENAMED |= dict.fromkeys(("granite_speech", "granite_speech_plus"), wrapped("encoder", "projector"))
+RENAMED |= {"fuyu": wrapped("vision_embed_tokens"), "got_ocr2": _WRAPPED}
 RENAMED |= {"granitemoehybrid": RENAMED["granitemoe"], "granitemoeshared": RENAMED["granitemoe"]}
 
 
 def publish(model_type: str, segments: tuple[Segment, ...]) -> tuple[Segment, ...]:
     """The segments with the names that published files of this type give their weights."""
-    if model_type not in EXPERTS and model_type not in RENAMED:
+    if not any(model_type in table for table in (EXPERTS, RENAMED, SPLIT)):
         return segments
     return tuple(_named(segment, model_type) for segment in segments)
 
@@ -129,7 +260,8 @@ def published(name: str, where: Weight, model_type: str) -> Weight:
     path = where.path
     ending = EXPERTS.get(model_type, {}).get(name)
     if ending is not None:
-        path = f"{path.rpartition('.')[0]}.{{e}}.{ending}.weight"
+        axis = "E" if (where.layout or "").startswith("E ") else "e"  # fewer experts there than chosen from
+        path = f"{path.rpartition('.')[0]}.{{{axis}}}.{ending}.weight"
     for pattern, ours in filter(None, (SPLIT.get(model_type, {}).get(name), *RENAMED.get(model_type, ()))):
         path = re.sub(pattern, ours, path)
     return where if path == where.path else replace(where, published=path)
