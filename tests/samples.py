@@ -254,18 +254,18 @@ def _recorded() -> Iterator[tuple[str, list[str]]]:
         yield said["model_type"], ["parameters", *flops, *cache]
 
 
-def _in_tables() -> Iterator[tuple[str, str, tuple[str, ...]]]:
+def _in_tables() -> Iterator[tuple[str, str, list[str]]]:
     """What the tables of some family tests hold beside the live comparison."""
     recurrent, classic, vision, sound = map(_module, ("recurrent", "classic", "vision", "sound"))
     for case in recurrent.CASES:  # FLOPs and states are summed by hand
-        yield case.model_type, recurrent.__name__, ("flops", "cache")
+        yield case.model_type, recurrent.__name__, ["flops", "cache"]
     for config, *_ in classic.PUBLISHED.values():
-        yield config["model_type"], classic.__name__, ("parameters",)
+        yield config["model_type"], classic.__name__, ["parameters"]
     for config, _ in sound.SOUNDS.values():
         if len(config) > 1:
-            yield config["model_type"], sound.__name__, ("flops",)
+            yield config["model_type"], sound.__name__, ["flops"]
     for case in vision.PIXELS:
-        yield vision.TOWERS[case]["model_type"], vision.__name__, ("flops",)
+        yield vision.TOWERS[case]["model_type"], vision.__name__, ["flops"]
 
 
 def witnesses() -> dict[str, dict[str, list[str]]]:

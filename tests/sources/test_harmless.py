@@ -93,8 +93,11 @@ def test_what_may_change_the_model_is_refused(config: dict[str, Any], key: str, 
         assay.load({**config, key: value})
 
 
+OFF: tuple[Any, ...] = (False, 0, 0.0, "", [], {})
+
+
 def test_a_switch_that_is_off() -> None:
-    assert all(is_off("use_mla", v) for v in (False, 0, 0.0, "", [], {}))
+    assert all(is_off("use_mla", v) for v in OFF)
     assert not any(is_off("use_mla", v) for v in (True, 1, "none", [0], {"a": 0}))
     assert not any(
         is_off(key, False) for key in ("tie_weights", "attention_bias", "is_causal", "qk_norm", "hidden_size")
@@ -157,7 +160,7 @@ def test_what_is_left_in_a_file_with_a_tower() -> None:
         "patch_size": 14,
         "projection_dim": 16,
     }
-    llava = {"model_type": "llava", "text_config": text, "vision_config": vision}
+    llava: dict[str, Any] = {"model_type": "llava", "text_config": text, "vision_config": vision}
     plain = assay.load(llava)
     full = assay.load(
         {

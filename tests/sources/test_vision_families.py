@@ -255,8 +255,8 @@ def test_keys_within_towers_are_named_whole() -> None:
 
 TEXT = {"hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2, "num_attention_heads": 4}
 TEXT |= {"num_key_value_heads": 2, "vocab_size": 90}
-QWEN = {"depth": 3, "hidden_size": 32, "num_heads": 4, "out_hidden_size": 32, "intermediate_size": 40, "patch_size": 4}
-QWEN |= {"num_position_embeddings": 64, "deepstack_visual_indexes": [0, 2]}
+QWEN: dict[str, Any] = {"depth": 3, "hidden_size": 32, "num_heads": 4, "out_hidden_size": 32, "intermediate_size": 40}
+QWEN |= {"patch_size": 4, "num_position_embeddings": 64, "deepstack_visual_indexes": [0, 2]}
 LLAMA = {**TEXT, "model_type": "llama"}
 EYE = {**SMALL, "model_type": "clip_vision_model", "image_size": 24, "patch_size": 8}
 GENERATES = "AutoModelForImageTextToText"
@@ -612,7 +612,7 @@ def test_flops_of_towers_and_projectors(case: str) -> None:
         getattr(model, "model", model).get_image_features(pixel_values=torch.ones(shape), **sizes)
 
     model = read_config(TOWERS[case], "config", "model")
-    ours = count(model, tokens=30, images=1, **({"image_tokens": tokens} if tokens else {}))
+    ours = count(model, tokens=30, images=1, image_tokens=tokens or None)
     # Llama 4's last matrix is called elsewhere: 4 tokens from 24 to 32
     behind = 2 * 4 * 24 * 32 if case.startswith("llama4") else 0
     assert ours.flops.by_part["tower"] == tower_flops(TOWERS[case], run) + behind

@@ -96,7 +96,7 @@ class Clamped(Wrapped):
 
 def bounds(names: Mapping[str, str]) -> dict[str, str]:
     """The names of the bounds beside those of the matrices, each `linear` within what is clamped."""
-    found = {}
+    found: dict[str, str] = {}
     for weight, path in names.items():
         inner = path.partition(".linear.weight")
         if inner[1]:

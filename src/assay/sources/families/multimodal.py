@@ -39,8 +39,8 @@ def text_of(
 
     `usual` is its type where the config does not say; `read_as` has the types whose layers another type has, with
     their own defaults, `whole` those of a config that has nothing under `key`. Whether the head is tied is for the
-    whole config to say, by default `tied`, None where it never is; where `either`, the nested one may say so too. Raises SourceError for a
-    type that is not read.
+    whole config to say, by default `tied`, None where it never is; where `either`, the nested one may say so too.
+    Raises SourceError for a type that is not read.
     """
     from assay.sources.families import FAMILIES
 

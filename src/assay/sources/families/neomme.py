@@ -84,7 +84,9 @@ def _masked(c: Config, made: Multimodal) -> FactoredHead:
     cls="NeoMMEForMaskedLM",
     names=NAMES,
     classes=(
-        Class(MASKED, "ForMaskedLM", _masked, {"Wnarrow": "unembedding_projection.weight[d j]", "Wout": "lm_head.weight"}),
+        Class(
+            MASKED, "ForMaskedLM", _masked, {"Wnarrow": "unembedding_projection.weight[d j]", "Wout": "lm_head.weight"}
+        ),
         Class(BASE, "Model", base),
     ),
     harmless=("embedding_dim", "document_token_id", "image_token_id"),
