@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import inspect
 import pickle
 from typing import Any, ClassVar
 
@@ -99,3 +100,21 @@ def test_replace_copy_pickle_and_match() -> None:
     match Point(4):
         case Point(x, y):
             assert (x, y) == (4, 2)
+
+
+def test_the_signature_is_known_before_and_after_the_first_instance() -> None:
+    @dataclass(frozen=True)
+    class Fresh:
+        """A record that nobody has made."""
+
+        x: int
+        y: int = 2
+
+    for _ in range(2):
+        assert [(p.name, p.default) for p in inspect.signature(Fresh).parameters.values()] == [
+            ("x", inspect.Parameter.empty),
+            ("y", 2),
+        ]
+        assert Fresh(1, y=3) == Fresh(x=1, y=3)
+        with pytest.raises(TypeError, match=r"Fresh.__init__\(\) got an unexpected keyword argument 'z'"):
+            Fresh(1, z=3)  # type: ignore[call-arg]

@@ -1,8 +1,9 @@
 """Frozen dataclasses that cost little to define.
 
 The standard decorator compiles six methods a class and brings `inspect` along: with the project's sixty classes that
-is most of what a short command spends. This one compiles `__init__` alone and shares the rest; what `dataclasses`
-needs to work with an instance (`fields`, `replace`, `asdict`, `is_dataclass`) is made when it is first asked for.
+is most of what a short command spends. This one compiles `__init__` alone, once an instance is made, and shares the
+rest; what `dataclasses` needs to work with an instance (`fields`, `replace`, `asdict`, `is_dataclass`) and the
+signature are made when they are first asked for.
 Classes are always frozen; equality and hash go by the fields.
 """
 
@@ -111,6 +112,7 @@ def _record(cls: type[T]) -> type[T]:
     space |= {name: method for name, method in zip(names, shared, strict=True) if name not in cls.__dict__}
     space |= {"__dataclass_fields__": _OnDemand("__dataclass_fields__")}
     space |= {"__dataclass_params__": _OnDemand("__dataclass_params__")}
+    space["__signature__"] = _Signature()
     for name, value in space.items():
         setattr(cls, name, value)
     return cls
@@ -129,7 +131,18 @@ def _declared(cls: type, name: str) -> Field:
 
 
 def _init(cls: type, fields: dict[str, Field]) -> Any:
-    """`__init__`, compiled: it runs for every block of every model."""
+    """`__init__`, compiled when the first instance is made: a short command makes none of most classes."""
+
+    def first(self: Any, *args: Any, **named: Any) -> None:
+        made = _compiled(cls, fields)
+        cls.__init__ = made  # type: ignore[misc]
+        made(self, *args, **named)
+
+    return first
+
+
+def _compiled(cls: type, fields: dict[str, Field]) -> Any:
+    """`__init__` as source would have it: it runs for every block of every model."""
     space: dict[str, Any] = {"MISSING": MISSING}
     heads, body = ["self"], ["d = self.__dict__"]
     for name, spec in fields.items():
@@ -202,3 +215,14 @@ class _OnDemand:
         for name in ("__dataclass_fields__", "__dataclass_params__"):
             setattr(owner, name, getattr(twin, name))
         return getattr(owner, self.name)
+
+
+class _Signature:
+    """What `inspect` tells of a class: the arguments that make an instance, as the compiled `__init__` has them."""
+
+    def __get__(self, instance: object, owner: type) -> Any:
+        import inspect
+
+        fields: dict[str, Field] = owner.__record_fields__  # type: ignore[attr-defined]
+        said = inspect.signature(_compiled(owner, fields))
+        return said.replace(parameters=list(said.parameters.values())[1:])
