@@ -425,6 +425,14 @@ TOWERS: dict[str, dict[str, Any]] = {
         "vision_config": {**SMALL, "intermediate_size": 128, "image_size": 32, "patch_size": 8}
         | {"projector_input_dim": 24, "projector_output_dim": 24, "vision_output_dim": 24},
     },
+    "idefics2": {"model_type": "idefics2"},
+    "idefics2, small": {
+        "model_type": "idefics2",
+        "text_config": {**TEXT, "model_type": "mistral"},
+        "vision_config": {**SMALL, "image_size": 48, "patch_size": 8},
+        "perceiver_config": {"hidden_size": 32, "resampler_n_latents": 5, "resampler_depth": 2}
+        | {"resampler_n_heads": 6, "resampler_head_dim": 6, "num_key_value_heads": 3},
+    },
     "idefics3": {"model_type": "idefics3"},
     "idefics3, small": {
         "model_type": "idefics3",
@@ -557,7 +565,9 @@ def tower_flops(config: dict[str, Any], run: Any) -> int:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         made = transformers.AutoConfig.for_model(**config)
-        model = getattr(transformers, GENERATES).from_config(made, attn_implementation="eager").eval()
+        model = (
+            getattr(transformers, GENERATES).from_config(made, attn_implementation="eager").eval().requires_grad_(False)
+        )
         with FlopCounterMode(display=False) as counter, torch.no_grad():
             run(model)
     return int(counter.get_total_flops())
@@ -592,6 +602,7 @@ PIXELS = {  # height and width, and the tokens that these make where any size ma
     "mistral3, small": (24, 48, 2),
     "llama4, small": (32, 32, None),
     "got_ocr2, small": (40, 40, None),
+    "idefics2, small": (48, 48, None),
     "idefics3, small": (48, 48, None),
     "internvl, small": (32, 32, None),
     "aya_vision, small": (32, 32, None),

@@ -43,6 +43,32 @@ class ImageAttention(CrossAttention):
 
 
 @dataclass(frozen=True)
+class ResamplingAttention(Attention):
+    """Few queries to what an image holds, normed, and to themselves (Alayrac et al. 2022, the perceiver resampler).
+
+    Axes: m positions of the image, j these and the queries.
+    """
+
+    norm: Norm = Norm()
+
+    def project(self, x: str) -> list[Op]:
+        """Queries of `x[b n d]`, keys and values of `memory[b m d]` and of `x`."""
+        made = self.norm.ops("memory", "seen", "seen", "b m d")
+        made += ops("attention", f"seen = concat(seen[b m d], {x}[b n d]) -> [b j d]")
+        made += self.projected("q", f"{x}[b n d]", "b n", "g r k")
+        made += self.projected("k", "seen[b j d]", "b j", "g k")
+        return made + self.projected("v", "seen[b j d]", "b j", "g v")
+
+    def remember(self) -> list[Op]:
+        """Nothing outlives the pass."""
+        return []
+
+    def attend(self) -> list[Op]:
+        """As within a sequence, over the image's positions and the queries."""
+        return over(super().attend(), "c", "j")
+
+
+@dataclass(frozen=True)
 class LookingDecoder(Decoder):
     """A decoder whose layers of one kind run for sequences that have images, and read `tokens` of each of these."""
 

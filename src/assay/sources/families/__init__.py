@@ -57,6 +57,7 @@ MODULES = {
     "remote_code": "baichuan qwen chatglm minicpm",
     "hrm": "hrm_text",
     "ibert": "ibert",
+    "idefics2": "idefics2",
     "inkling": "inkling_text inkling2_text inkling2_loop_text",
     "jetmoe": "jetmoe",
     "latent": "deepseek_v3 kimi_k2 deepseek_v2 glm4_moe_lite axk1 sarvam_mla youtu minicpm3",
