@@ -12,6 +12,7 @@ from library import has_library
 from samples import CAUSAL, samples
 
 from assay.readings.check import Difference, check
+from assay.readings.tensors import tensors
 from assay.sources.checkpoints import read_checkpoint
 from assay.sources.families import FAMILIES
 from assay.sources.huggingface import read_config
@@ -78,3 +79,47 @@ def test_saved_files_hold_what_the_config_implies(model_type: str, tmp_path: Pat
     missed = [(one.name, one.expected) for one in less.differences if one.what == "missing"]
     assert held[lost] in [shape for _, shape in missed], f"{lost} is gone: {missed}"  # under whichever of its names
     assert lost in {one.name for one in grown.differences if one.what == "shape"}
+
+
+def test_what_a_file_keeps_under_its_other_name_alone() -> None:
+    """A shared bias, a shared table; a tensor of no elements; the same of another shape is missing all the same."""
+    sizes = {
+        "vocab_size": 9,
+        "hidden_size": 8,
+        "num_hidden_layers": 1,
+        "num_attention_heads": 2,
+        "intermediate_size": 4,
+    }
+    model = read_config({"model_type": "roberta", **sizes}, "config", "model")
+    whole = {entry.path.replace("{i}", "0"): entry.shape for entry in tensors(model)}
+    shared = {name: shape for name, shape in whole.items() if name != "lm_head.bias"}
+    assert check(model, whole).differences == ()
+    assert check(model, {**shared, "lm_head.decoder.bias": (9,)}).differences == ()
+    assert check(model, {**whole, "roberta.embeddings.spare": (0, 8)}).differences == ()
+    (missing, unexpected) = check(model, {**shared, "lm_head.decoder.bias": (8,)}).differences
+    assert (missing.what, missing.name) == ("missing", "lm_head.bias")
+    assert (unexpected.what, unexpected.name) == ("unexpected", "lm_head.decoder.bias")
+
+
+def test_projections_that_files_pack_have_one_matrix() -> None:
+    """Lara's queries, keys, values, gates and two gates of a head, in one: 2 x 2 x 5 + 2 x 6 x 7 + 2 x 6 rows."""
+    delta = {"linear_num_key_heads": 2, "linear_num_value_heads": 6, "linear_key_head_dim": 5}
+    config = {"model_type": "lara_mini", **delta, "linear_value_head_dim": 7, "num_hidden_layers": 1}
+    entries = tensors(read_config(config, "config", "model"))
+    (packed,) = (one for entry in entries for one in entry.checkpoint if "in_proj" in one.path)
+    assert packed.path == "model.layers.{i}.linear_attn.in_proj.weight"
+    assert packed.shape == (2 * 2 * 5 + 2 * 6 * 7 + 2 * 6, 1024)
+    assert packed.matrices == (1, *packed.shape)
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        {"model_type": "switch_transformers", "num_sparse_encoder_layers": 3, "encoder_sparse_step": 4},
+        {"model_type": "gemma4_text", "hidden_size_per_layer_input": 0, "vocab_size_per_layer_input": 262144},
+        {"model_type": "esm", "vocab_size": 33, "pad_token_id": 1, "mask_token_id": 32, "rope_theta": 10000.0},
+    ],
+    ids=lambda config: str(config["model_type"]),
+)
+def test_keys_that_the_library_writes_beside(config: dict[str, Any]) -> None:
+    assert read_config(config, "config", "model").family == config["model_type"]

@@ -81,16 +81,20 @@ def check(model: Model, held: Held, spell: Callable[[str], str] | None = None) -
         for name, expected in way:
             if name not in named and _is_recomputed(name, None):
                 continue
-            if name not in named:
+            second = name if name in named else _second(name, expected, left)
+            if second is None:
                 found.append(Difference("missing", name, expected))
                 continue
-            left.pop(name, None)
+            left.pop(second, None)
+            name = second
             if _same(expected, named[name]):
                 agree += 1
             else:
                 found.append(Difference("shape", name, expected, named[name]))
     further = _further(left)
     for name, shape in left.items():
+        if shape is not None and 0 in shape:
+            continue  # of no elements
         if name in further or _is_recomputed(name, shape) or (model.scheme and _ACCESSORY.fullmatch(name)):
             continue
         if not _is_copy(name, shape, model):
@@ -171,6 +175,14 @@ def _modern(name: str) -> str:
 
 def _same(expected: Shape, held: Shape | None) -> bool:
     return held is None or expected == held or (expected in ((), (1,)) and held in ((), (1,)))
+
+
+def _second(name: str, expected: Shape, left: Held) -> str | None:
+    """The other name of a table or of a bias that two modules share, where the file kept it under that one alone."""
+    others = [name.removesuffix(".bias") + ".decoder.bias"] if name.endswith(".bias") else []
+    if name.endswith(_COPIES):
+        others = [one for one in left if one.endswith(_COPIES)]
+    return next((one for one in others if one in left and left[one] in (expected, None)), None)
 
 
 def _further(left: Held) -> set[str]:

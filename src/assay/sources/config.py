@@ -100,7 +100,7 @@ class Config:
 
     def inert(self, key: str, *values: Any) -> None:
         """A key that changes nothing while it is null or one of `values`, and is not modelled beyond."""
-        if self.has(key) and not any(self.data[key] == v and type(self.data[key]) is type(v) for v in values):
+        if self.has(key) and not any(self.data[key] == v and _sort(self.data[key]) is _sort(v) for v in values):
             listed = ", ".join(short(v) for v in values)
             self.fail(key, f"{listed} or null for this model_type" if listed else "null for this model_type")
 
@@ -213,3 +213,8 @@ def _is_number(value: object) -> bool:
 
 
 _LARGEST_FLOAT = 1e308
+
+
+def _sort(value: Any) -> type:
+    """The type of a value in JSON: an integer that was read from another key is one as well."""
+    return int if isinstance(value, int) and not isinstance(value, bool) else type(value)

@@ -116,7 +116,7 @@ RENAMED: dict[str, tuple[tuple[str, str], ...]] = {
         (r"\.shared_experts\.up_proj\.", ".shared_experts.w3."),
     ),
     "gte": (
-        (r"\.layers\.", ".encoder.layer."),
+        (r"(^|\.)layers\.", r"\1encoder.layer."),
         (r"\.self_attn\.[qkv]_proj\.", ".attention.qkv_proj."),
         (r"\.self_attn\.o_proj\.", ".attention.o_proj."),
         (r"\.mlp\.(gate|up)_proj\.", ".mlp.up_gate_proj."),
@@ -137,8 +137,8 @@ RENAMED: dict[str, tuple[tuple[str, str], ...]] = {
         (r"\.(self_attn|mlp|shared_experts)\.gate_proj\.", r".\1.linear_gate."),
     ),
     "jina_embeddings_v3": (
-        (r"\.embeddings\.LayerNorm\.", ".emb_ln."),
-        (r"\.layers\.", ".encoder.layers."),
+        (r"(^|\.)embeddings\.LayerNorm\.", r"\1emb_ln."),
+        (r"(^|\.)layers\.", r"\1encoder.layers."),
         (r"\.self_attn\.[qkv]_proj\.", ".mixer.Wqkv."),
         (r"\.self_attn\.o_proj\.", ".mixer.out_proj."),
         (r"\.post_attention_layernorm\.", ".norm1."),
@@ -169,10 +169,9 @@ RENAMED: dict[str, tuple[tuple[str, str], ...]] = {
         (r"\.post_mlp_layernorm\.", ".post_ffn_norm."),
     ),
     "lfm3": ((r"\.self_attn\.g_proj\.", ".self_attn.gate_proj."),),
-    "luke": ((r"^lm_head\.bias$", "lm_head.decoder.bias"),),
     "nomic_bert": (
-        (r"\.embeddings\.LayerNorm\.", ".emb_ln."),
-        (r"\.layers\.", ".encoder.layers."),
+        (r"(^|\.)embeddings\.LayerNorm\.", r"\1emb_ln."),
+        (r"(^|\.)layers\.", r"\1encoder.layers."),
         (r"\.self_attn\.[qkv]_proj\.", ".attn.Wqkv."),
         (r"\.self_attn\.o_proj\.", ".attn.out_proj."),
         (r"\.mlp\.up_proj\.", ".mlp.fc11."),
@@ -231,7 +230,7 @@ RENAMED |= dict.fromkeys(("qwen2_vl", "qwen2_5_vl"), _VISUAL)
 RENAMED |= {"dinov2": _DINO + _SWIGLU, "dinov2_with_registers": _DINO + _SWIGLU}
 RENAMED |= dict.fromkeys("audioflamingo3 glmasr musicflamingo qwen2_audio voxtral".split(), wrapped("audio_tower"))
 RENAMED |= dict.fromkeys(("granite_speech", "granite_speech_plus"), wrapped("encoder", "projector"))
-RENAMED |= {"fuyu": wrapped("vision_embed_tokens"), "got_ocr2": _WRAPPED}
+RENAMED |= {"fuyu": wrapped("vision_embed_tokens"), "got_ocr2": _WRAPPED, "mllama": wrapped("vision_model")}
 RENAMED |= {"granitemoehybrid": RENAMED["granitemoe"], "granitemoeshared": RENAMED["granitemoe"]}
 
 

@@ -70,6 +70,7 @@ def esm(c: Config) -> Encoder:
     c.inert("hidden_act", "gelu")
     d = c.size("hidden_size")
     turned = c.word("position_embedding_type", "absolute", ("absolute", "rotary")) == "rotary"
+    c.skip("rope_theta")
     attention = dense_attention(c, d, positions=Rope(theta=c.positive("rope_theta", 10000.0)) if turned else None)
     if turned and attention.head_width % 2:
         c.fail("num_attention_heads", "such that hidden_size / num_attention_heads is even, for rotations turn pairs")

@@ -241,6 +241,7 @@ def gemma4(c: Config, lent: bool = False) -> Decoder:
     made = by_kind(list(zip(kinds, reuses, _sizes4(c, kinds, both), strict=True)), layer)
     rows = c.size("vocab_size", 262144)
     table = c.size("vocab_size_per_layer_input", 262144) if own else None
+    c.skip("vocab_size_per_layer_input")
     embedding = LayerInputs(rows, d, scale=float(d) ** 0.5, layers=n, own=own, rows=table, own_norm=norm)
     return Decoder(embedding, made, _head(c, rows, d, norm, None), trained=c.maybe("max_position_embeddings"))
 
