@@ -36,6 +36,7 @@ def vision_flops(config: dict[str, Any], auto: str = "AutoModel", **inputs: Any)
     return int(counter.get_total_flops())
 
 
+BEIT = {"model_type": "beit", **SMALL, "image_size": 32, "patch_size": 8}
 VISION: dict[str, tuple[dict[str, Any], str]] = {
     "vit": ({"model_type": "vit"}, "AutoModel"),
     "vit, small": ({"model_type": "vit", **SMALL, "qkv_bias": False, "pooler_output_size": 12}, "AutoModel"),
@@ -99,6 +100,18 @@ VISION: dict[str, tuple[dict[str, Any], str]] = {
         {"model_type": "dinov3_vit", **SMALL, "mlp_bias": False, "query_bias": False, "proj_bias": False},
         "AutoModel",
     ),
+    "beit": ({"model_type": "beit"}, "AutoModel"),
+    "beit, small": ({**BEIT, "use_relative_position_bias": True, "use_mask_token": True}, "AutoModel"),
+    "beit, first": (
+        {**BEIT, "layer_scale_init_value": 0.0, "use_mean_pooling": False, "use_absolute_position_embeddings": True}
+        | {"use_shared_relative_position_bias": True},
+        "AutoModel",
+    ),
+    "beit, labels": (
+        {**BEIT, "use_shared_relative_position_bias": True, "num_labels": 5}
+        | {"architectures": ["BeitForImageClassification"]},
+        "AutoModelForImageClassification",
+    ),
 }
 
 
@@ -142,6 +155,12 @@ def test_sides_of_images_are_checked() -> None:
         read_config({"model_type": "vit", "patch_size": 300}, "config", "model")
     with pytest.raises(SourceError, match=r"config: image_size has 3 items; it must be a list of 2 items"):
         read_config({"model_type": "vit", "image_size": [3, 224, 224]}, "config", "model")
+
+
+def test_biases_of_distances_are_of_one_sort() -> None:
+    both = {**BEIT, "use_relative_position_bias": True, "use_shared_relative_position_bias": True}
+    with pytest.raises(SourceError, match=r"use_shared_relative_position_bias is true; it must be false where every"):
+        read_config(both, "config", "model")
 
 
 SEEN = {**SMALL, "image_size": 24, "patch_size": 8}

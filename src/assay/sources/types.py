@@ -52,7 +52,7 @@ _KINDS = {
     "a decoder that puts a prompt of its own before the text and sees all of it at once": "cpmant",
     "a decoder of a make that is not described": "cohere_compass_text qwen4_exp_text",
     "a vision model": """
-        beit convnext convnextv2 cvt dinat dino dinov3_convnext
+        convnext convnextv2 cvt dinat dino dinov3_convnext
         efficientnet hiera ijepa levit mobilevit mobilevitv2 poolformer pvt pvt_v2 regnet resnet sam sam2 segformer
         swin swin2sr swinv2 timesformer timm_wrapper videomae vit_mae vitdet vivit yolos
     """,

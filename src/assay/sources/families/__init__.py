@@ -95,7 +95,7 @@ MODULES = {
     "text_image_encoders": "modernvbert ultravbert",
     "text_decoders": "trocr moshi",
     "ssm_hybrid": "jamba bamba granitemoehybrid falcon_h1",
-    "vit": "vit deit dinov2 vit_msn dinov2_with_registers dinov3_vit",
+    "vit": "vit deit beit dinov2 vit_msn dinov2_with_registers dinov3_vit",
     "xlm": "xlm flaubert xlnet",
     "zamba": "zamba zamba2",
     "zaya": "zaya",
