@@ -124,6 +124,35 @@ def test_mfu() -> None:
     assert assay.mfu(model, tokens_per_second=1, peak_flops=1, context=8, convention="causal").convention == "causal"
 
 
+def test_mfu_of_arrays_and_symbols() -> None:
+    numpy, sympy = pytest.importorskip("numpy"), pytest.importorskip("sympy")
+
+    def used(speed: Any, context: Any = 8) -> assay.Utilization:
+        return assay.mfu(assay.load(LLAMA), tokens_per_second=speed, peak_flops=1e9, context=context)
+
+    one = used(3)
+    assert used(numpy.array([3.0, 6.0])).value.tolist() == [one.value, 2 * one.value]
+    assert str(used(numpy.array([0.5]))) == "[6.4896e-05] MFU (matmul, context 8)"  # 3 * 43,264 * 0.5 / 10^9
+    assert str(used(sympy.Symbol("s"))).endswith("*s MFU (matmul, context 8)")
+    assert str(used(3, numpy.array([8, 9]))).endswith("MFU (matmul, context [8. 9.])")
+    for speed in (numpy.float32(3), numpy.float64(3), numpy.int64(3)):
+        assert used(speed) == one
+    with pytest.raises(assay.SizeError, match=r"tokens_per_second is 0\.0; it must be a finite number above 0"):
+        used(numpy.float32(0))
+
+
+@pytest.mark.parametrize(
+    "given",
+    [{"tokens": 2, "past": 3}, {"batch": 2, "tokens": 3}, {"tokens": 2, "context": 3}, {"batch": 2, "past": 3}],
+)
+def test_arrays_that_do_not_broadcast(given: dict[str, int]) -> None:
+    numpy = pytest.importorskip("numpy")
+    arrays = {name: numpy.full(length, 5) for name, length in given.items()}
+    said = ", ".join(rf"{name} is of shape \({length},\)" for name, length in given.items())
+    with pytest.raises(assay.SizeError, match=f"{said}; arrays must have shapes that broadcast"):
+        assay.count(assay.load(LLAMA), **arrays)
+
+
 @pytest.mark.parametrize(
     ("changed", "said"),
     [

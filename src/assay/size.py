@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, TypeAlias, TypeGuard
 
 from assay.errors import SizeError
@@ -72,6 +72,9 @@ def rate(value: object, name: str) -> Any:
     """A positive finite number, array or symbol that counts nothing, such as FLOPs per second. Raises SizeError."""
     if is_symbol(value):
         return value
+    numpy = sys.modules.get("numpy")
+    if numpy is not None and isinstance(value, numpy.integer | numpy.floating):
+        value = value.item()
     if _is_array(value):
         held: Any = value
         if held.dtype.kind in "iuf" and ((held > 0) & (held < math.inf)).all():
@@ -79,6 +82,23 @@ def rate(value: object, name: str) -> Any:
     elif isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < math.inf:
         return value
     raise SizeError(f"{name} is {value!r}; it must be a finite number above 0")
+
+
+def check_broadcast(sizes: Mapping[str, Size | None]) -> None:
+    """Raises SizeError where arrays among the sizes have shapes that do not fit each other."""
+    shapes = {name: size.shape for name, size in sizes.items() if _is_array(size)}
+    if len(shapes) < 2:
+        return
+    try:
+        sys.modules["numpy"].broadcast_shapes(*shapes.values())
+    except ValueError:
+        said = ", ".join(f"{name} is of shape {shape}" for name, shape in shapes.items())
+        raise SizeError(f"{said}; arrays must have shapes that broadcast") from None
+
+
+def shown(value: Any, spec: str) -> str:
+    """A number in a format of numbers; an array or a symbol, which have none, as they are."""
+    return str(value) if _is_array(value) or is_symbol(value) else format(value, spec)
 
 
 def minimum(a: Size, b: Size) -> Size:

@@ -6,7 +6,7 @@ from assay.errors import SettingError
 from assay.readings.conventions import convention as convention_of
 from assay.readings.dtypes import BITS, dtype
 from assay.records import dataclass
-from assay.size import Size, ceil_div, is_integer, lift, minimum, only_at_zero, same, surely_above
+from assay.size import Size, ceil_div, check_broadcast, is_integer, lift, minimum, only_at_zero, same, surely_above
 from assay.spec import Model
 
 DEFAULT_TOKENS = 2048
@@ -91,10 +91,12 @@ def setting(
     seen = _images(model, images)
     if model.sight is not None and model.sight.alone is not None:
         tokens = model.sight.alone * seen  # whatever was asked for: there is no text
+    b = lift(batch, "batch")
     n, p = _tokens_and_past(model, tokens, past, context)
+    check_broadcast({"batch": b, "tokens": n, "past": p})
     kept = dtype(weights or model.dtype or "bf16", "weights" if weights else f"{model.source or model.name}: dtype")
     return Setting(
-        lift(batch, "batch"),
+        b,
         n,
         p,
         _source(model, source, n),
@@ -123,6 +125,7 @@ def _tokens_and_past(model: Model, tokens: object, past: object, context: object
             tokens = min(tokens, c)
     n = lift(tokens, "tokens")
     p = lift(past if past is not None else 0, "past", least=0)
+    check_broadcast({"tokens": n, "past": p, "context": c})
     if c is not None:
         if surely_above(n, c):
             raise SettingError(f"context is {c}; it counts past and present, so at least the {n} tokens")

@@ -6,7 +6,7 @@ from typing import Any
 
 from assay.readings.count import Count, count
 from assay.records import dataclass
-from assay.size import Size, lift, rate
+from assay.size import Size, lift, rate, shown
 from assay.spec import Block, Model
 
 TRAINING = 3  # a training step's FLOPs over its forward pass's: backward computes two products for each of forward's
@@ -26,7 +26,7 @@ class Utilization:
     convention: str
 
     def __str__(self) -> str:
-        return f"{self.value:.1%} MFU ({self.convention}, context {self.context:,})"
+        return f"{shown(self.value, '.1%')} MFU ({self.convention}, context {shown(self.context, ',')})"
 
     def __format__(self, spec: str) -> str:
         """With a format of numbers the value alone, `f"{u:.1%}"`; with none as in a report."""
