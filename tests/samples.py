@@ -229,6 +229,11 @@ HAND = """
     vision     test_flops_of_layers_that_look_at_images          flops                     mllama
     sound      test_flops_of_queries_to_a_sound                  flops                     granite_speech
     vision     test_flops_of_towers_of_any_size                  flops                     qwen3_5 glm4v
+    vision     test_flops_of_a_tower_whose_places_are_resized    flops                     lfm2_vl
+    vision     test_images_of_any_shape_are_filled_up            flops                     siglip2_vision_model
+    vision     test_flops_of_text_alone                          flops                     siglip_text_model
+    vision     test_flops_of_a_text_and_an_image                 flops                     clip
+    sound      test_flops_of_a_conformer_of_chunks               flops                     gemma4
 """
 SAME = {"kimi_k2": "deepseek_v3", "new": "gte"}  # the same reader, under another type
 
@@ -264,6 +269,9 @@ def _in_tables() -> Iterator[tuple[str, str, list[str]]]:
     for config, _ in sound.SOUNDS.values():
         if len(config) > 1:
             yield config["model_type"], sound.__name__, ["flops"]
+    for case, (config, _) in vision.VISION.items():
+        if "," in case:
+            yield config["model_type"], vision.__name__, ["flops"]
     for case in vision.PIXELS:
         yield vision.TOWERS[case]["model_type"], vision.__name__, ["flops"]
 
