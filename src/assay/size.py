@@ -86,7 +86,8 @@ def rate(value: object, name: str) -> Any:
 
 def check_broadcast(sizes: Mapping[str, Size | None]) -> None:
     """Raises SizeError where arrays among the sizes have shapes that do not fit each other."""
-    shapes = {name: size.shape for name, size in sizes.items() if _is_array(size)}
+    arrays: dict[str, Any] = {name: size for name, size in sizes.items() if _is_array(size)}
+    shapes = {name: array.shape for name, array in arrays.items()}
     if len(shapes) < 2:
         return
     try:

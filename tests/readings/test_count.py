@@ -45,6 +45,7 @@ def test_context_is_past_and_present() -> None:
         ({"tokens": 9, "context": 8}, SettingError, "context is 8; .* at least the 9 tokens"),
         ({"logits": "first"}, SettingError, "logits is 'first'; known: all, last"),
         ({"convention": "macs"}, SettingError, "convention is 'macs'; known: matmul, causal"),
+        ({"convention": ["matmul"]}, SettingError, r"convention is \['matmul'\]; known: matmul, causal"),
         ({"weights": "fp5"}, SettingError, "weights is 'fp5'; known: .*bf16"),
         ({"cache": "fp5"}, SettingError, "cache is 'fp5'; known"),
         ({"state": "fp5"}, SettingError, "state is 'fp5'; known"),

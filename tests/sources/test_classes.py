@@ -109,6 +109,12 @@ def test_architectures_name_the_class(named: list[str] | None, cls: str, labels:
     assert last.block.sizes.get("l", last.block.sizes.get("V")) == labels
 
 
+def test_a_class_that_is_no_name() -> None:
+    for what in (LLAMA, "gpt-2"):
+        with pytest.raises(assay.SettingError, match="class is 3; it must be the name of one, or None"):
+            assay.load(what, cls=3)  # type: ignore[arg-type]
+
+
 def test_labels() -> None:
     one = {**LLAMA, "architectures": ["LlamaForSequenceClassification"]}
 

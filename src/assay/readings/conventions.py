@@ -69,9 +69,9 @@ CONVENTIONS = {
 }
 
 
-def convention(name: str) -> Convention:
+def convention(name: object) -> Convention:
     """The convention of that name. Raises SettingError."""
-    found = CONVENTIONS.get(name)
+    found = CONVENTIONS.get(name) if isinstance(name, str) else None
     if found is None:
         raise SettingError(f"convention is {name!r}; known: {', '.join(CONVENTIONS)}")
     return found

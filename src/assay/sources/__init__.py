@@ -38,6 +38,8 @@ def load(
         UnknownModel: nothing answers to the name; the line says what was tried.
         SettingError: the family has no such class, or no module that predicts further tokens.
     """
+    if not isinstance(cls, str | None):
+        raise SettingError(f"class is {cls!r}; it must be the name of one, or None")
     if isinstance(what, str | os.PathLike):
         path = os.fspath(what)
         if not isinstance(path, str):
