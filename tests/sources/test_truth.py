@@ -165,7 +165,8 @@ TYPES_REFUSED = """
     blt cpmant funnel nemo_speechlm phi4_multimodal vibevoice_asr voxtral_realtime
 """.split()
 OWN_REASONS = {
-    "roberta-base-no-model_type": "model_type is missing",  # nor are there architectures
+    # nor are there architectures; the library reads it only from a folder whose name holds a type's
+    "roberta-base-no-model_type": "model_type is missing",
     "sophgo--Qwen3_ASR": "thinker_config is ",  # the class reads no such table, and builds its own defaults
 }
 # what neither can read: values that leave a size open, and types that nobody has described
@@ -200,7 +201,8 @@ def test_every_recorded_config_is_read_or_refused_with_a_reason() -> None:
     built = {name for name in found if truth()[name]["built"]}
     by_type = {name for name in built if truth()[name]["model_type"] in TYPES_REFUSED}
     assert built <= by_type | set(REFUSED) | set(OWN_REASONS)
-    assert len(built) <= 12, f"{len(built)} configs that the library builds are refused: {sorted(built)}"
+    others = built - {"roberta-base-no-model_type"}
+    assert len(others) <= 10, f"{len(others)} configs that the library builds are refused: {sorted(others)}"
     assert len(truth()) - len(found) >= 409, f"{len(truth()) - len(found)} of {len(truth())} are read"
 
 
