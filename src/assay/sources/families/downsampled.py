@@ -50,6 +50,7 @@ def merged(norm: Norm | None, made: list[Op], drop: str = "y = rename(x[b n d]) 
 
 def gated(c: Config, tower: Tower, whole: int | None, norm: Norm | None, drop: str) -> Multimodal:
     """Two matrices around a gate; the first one's columns are both what is gated and the gate."""
+    c.inert("alignment_activation_fn", "SwiGLU")
     text = text_of(c, "cohere2", tied=True)
     out = int(text[0].width)
     inner, side = c.size("alignment_intermediate_size", whole or out), c.size("downsample_factor", 2)
