@@ -409,6 +409,7 @@ def test_latent_attention_with_a_past_prints_the_other_form_beside_it(capsys: py
     assert f"{absorbed:,}  exact  latent attention absorbed" in answer(capsys, *words)
     assert f"{expanded:,}  exact  latent attention expanded" in answer(capsys, *words, "--latent", "absorbed")
     assert "latent" not in answer(capsys, "deepseek-v3").split("\n\n")[1]
+    assert "latent" not in answer(capsys, "llama-3-8b", "--latent", "absorbed")  # which has none
 
 
 def test_standard_input_is_a_model(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -102,8 +102,13 @@ def about(model: Model) -> str:
     return " · ".join(shorten(text) for text in known if text)
 
 
-def asked_for(counted: Count) -> str:
-    """The setting, every size as the integer understood."""
+def has_latent(model: Model) -> bool:
+    """True where some layer's attention can be run another way."""
+    return any(segment.absorbed is not None for segment in model.segments)
+
+
+def asked_for(counted: Count, latent: bool = True) -> str:
+    """The setting, every size as the integer understood; how latent attention runs where there is any."""
     asked = counted.setting
     said = [
         f"batch {digits(asked.batch)}",
@@ -113,14 +118,14 @@ def asked_for(counted: Count) -> str:
     ]
     said += [f"source {digits(asked.source)}"] if asked.source is not None else []
     said += [f"images {digits(asked.images)}"] if asked.images else []
-    said += ["latent attention absorbed"] if asked.latent == "absorbed" else []
+    said += ["latent attention absorbed"] if asked.latent == "absorbed" and latent else []
     return " · ".join([*said, f"logits {asked.logits}", f"convention {asked.convention}"])
 
 
 def _title(model: Model, counted: Count, style: Style) -> list[str]:
     lines = [style.bold(shorten(model.name, WIDTH))]
     lines += [about(model)] if about(model) else []
-    return [*lines, *(style.dim(line) for line in wrap(asked_for(counted), ""))]
+    return [*lines, *(style.dim(line) for line in wrap(asked_for(counted, has_latent(model)), ""))]
 
 
 def _headline(model: Model, counted: Count, style: Style) -> list[str]:
@@ -181,7 +186,7 @@ def _flops_rows(counted: Count) -> list[list[str]]:
 
 def _other_latent(model: Model, counted: Count) -> list[list[str]]:
     """With a past, latent attention run the other way."""
-    if not counted.setting.past or all(segment.absorbed is None for segment in model.segments):
+    if not counted.setting.past or not has_latent(model):
         return []
     other = "expanded" if counted.setting.latent == "absorbed" else "absorbed"
     total = count_setting(model, replace(counted.setting, latent=other)).flops.total

@@ -8,7 +8,7 @@ from typing import Any
 from assay.readings.count import Count
 from assay.readings.ops import Listing, Operand, OpRow, activation_dtype
 from assay.report.contract import setting_object
-from assay.report.model import asked_for, stored_as
+from assay.report.model import asked_for, has_latent, stored_as
 from assay.report.table import WIDTH, Style, wrap
 from assay.report.units import decimal_bytes, digits, flop, layer_ranges, plain, short, shorten
 from assay.spec import AXES, Model, Op
@@ -21,7 +21,7 @@ _LEFT = WIDTH - _FIGURES - 2
 def report(model: Model, counted: Count, listings: Sequence[Listing], style: Style) -> list[str]:
     """Every op of every distinct block: the notation, then shapes and figures of one run in one layer."""
     asked = counted.setting
-    lines = [style.bold(shorten(model.name, WIDTH)), style.dim(asked_for(counted))]
+    lines = [style.bold(shorten(model.name, WIDTH)), style.dim(asked_for(counted, has_latent(model)))]
     said = wrap(
         f"One run of each op. FLOPs are exact ({asked.convention}); bytes are modelled: {stored_as(model, counted)}, "
         f"activations {activation_dtype(asked)}, cache {asked.cache}; operands read once, results written once, "
