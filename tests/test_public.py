@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import importlib
 import inspect
+import pickle
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -222,3 +224,41 @@ def test_an_open_axis_is_named() -> None:
             assay.SettingError, match=r"it takes a model or a block, not a dict; assay\.load makes a model"
         ):
             read({})  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("what", [LLAMA, "llama-3-8b"], ids=["config", "preset"])
+def test_models_and_results_can_be_copied_and_sent(what: object) -> None:
+    model = assay.load(what)
+    for made in (model, assay.count(model, tokens=3), assay.tensors(model)):
+        assert pickle.loads(pickle.dumps(made)) == made
+        assert copy.deepcopy(made) == made
+    heads = model.segments[1].block.sizes["h"]
+    assert getattr(copy.copy(heads), "key", None) == getattr(heads, "key", None)
+
+
+def test_a_model_prints_in_the_notation() -> None:
+    text = str(assay.load(LLAMA))
+    assert text.startswith(
+        "config\n\nembedding\n  embedding:\n    x = gather(ids[b n], E[V d]) -> [b n d]\n\nlayer × 2\n"
+    )
+    assert "  attention.scores:\n    s = contract(q[b n g r k], k[b c g k]) -> [b g r n c]\n" in text
+    assert text.count("linear(") == 8  # seven of a layer, and the head
+
+
+def test_a_representation_fits_on_a_screen() -> None:
+    model = assay.load("deepseek-v3")
+    assert len(repr(model)) < 1000
+    assert len(repr(assay.count(model))) < 1500
+
+
+def test_counts_print_what_people_ask_for() -> None:
+    model = assay.load(LLAMA)
+    one = assay.count(model, tokens=1, past=1999)
+    shown = [line.split() for line in str(one).splitlines()]
+    assert shown[0] == "batch 1 · tokens 1 · past 1,999".split()
+    assert shown[1] == ["parameters", f"{2 * (4 * 32 * 32 + 3 * 32 * 48 + 2 * 32) + 32 + 2 * 32 * 100:,}"]
+    assert shown[2] == ["FLOPs", f"{DENSE + 2 * 2 * 2 * 2000 * 32:,}", "matmul"]
+    assert shown[4] == ["cache", "bytes", f"{2 * 2 * 2000 * 32 * 2:,}", "bf16"]
+    assert str(one + assay.count(model, tokens=2)).startswith("a sum over several settings\n")
+    unknown = assay.load(LLAMA | {"quantization_config": {"quant_method": "hqq"}})
+    assert str(assay.count(unknown, tokens=1)).splitlines()[3].split() == ["weight", "bytes", "unknown"]

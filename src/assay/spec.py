@@ -176,6 +176,10 @@ class Segment:
         """How often the block runs."""
         return self.copies * self.passes
 
+    def __str__(self) -> str:
+        often = f" × {self.times}" if self.times > 1 else ""
+        return "\n".join([self.name + often, *(f"  {line}" for line in str(self.block).splitlines())])
+
 
 @dataclass(frozen=True)
 class Sight:
@@ -195,10 +199,10 @@ class Sight:
 
 @dataclass(frozen=True)
 class Model:
-    """A model: its segments in order and what a report says of it."""
+    """A model: its segments in order and what a report says of it. Printed, it is written out in the notation."""
 
     name: str
-    segments: tuple[Segment, ...]
+    segments: tuple[Segment, ...] = field(repr=False)
     family: str = ""
     cls: str = ""
     source: str = ""
@@ -218,6 +222,9 @@ class Model:
     ignored: tuple[str, ...] = ()  # keys of the config that nobody used
     allowed: tuple[str, ...] = ()  # those of them that might change a figure, and were let through
     notes: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        return "\n\n".join([self.name, *map(str, self.segments)])
 
 
 def _literal(value: object) -> str:

@@ -13,7 +13,7 @@ from assay.readings.conventions import convention as convention_of
 from assay.readings.dtypes import bytes_of
 from assay.readings.setting import Setting, setting
 from assay.records import dataclass, field
-from assay.size import Size, exact_div
+from assay.size import Size, exact_div, shown
 from assay.spec import Block, Model, Op, Segment
 
 Parts = Mapping[str, Size]
@@ -141,7 +141,7 @@ class Count:
     cache: Cache = Cache()
     weight_bytes: Size | None = 0  # None where the weights are stored in a format that is not known
     setting: Setting = Setting()
-    rows: tuple[Row, ...] = ()
+    rows: tuple[Row, ...] = field(default=(), repr=False)
     mixed: bool = False  # a sum over several settings, whose tokens are not one number
 
     @property
@@ -157,6 +157,20 @@ class Count:
             return exact_div(self.flops.total, tokens)
         except SizeError:
             return self.flops.total / tokens
+
+    def __str__(self) -> str:
+        asked, held = self.setting, self.weight_bytes
+        sizes = {"batch": asked.batch, "tokens": asked.tokens, "past": asked.past}
+        setting = " · ".join(f"{name} {shown(size, ',')}" for name, size in sizes.items())
+        rows = (
+            ("parameters", shown(self.parameters.total, ","), ""),
+            ("FLOPs", shown(self.flops.total, ","), asked.convention),
+            ("weight bytes", "unknown" if held is None else shown(held, ","), "" if asked.quantized else asked.weights),
+            ("cache bytes", shown(self.cache.bytes, ","), asked.cache),
+        )
+        wide = max(len(figure) for _, figure, _ in rows)
+        lines = (f"{name:<12}  {figure:>{wide}}  {says}".rstrip() for name, figure, says in rows)
+        return "\n".join(["a sum over several settings" if self.mixed else setting, *lines])
 
     def __add__(self, other: Count) -> Count:
         alike = not self.rows or not other.rows or self.setting.does_as(other.setting)

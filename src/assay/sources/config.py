@@ -24,6 +24,9 @@ class Read(int):
         self.key = key
         return self
 
+    def __getnewargs__(self) -> tuple[int, str]:  # type: ignore[override]  # int's own has the value alone
+        return int(self), self.key
+
 
 class Config:
     """Typed access to a config, with one clear line for what does not fit: file, key, value, what is allowed."""
