@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from assay.cli import main
+from assay.report.meant import ELSEWHERE
 
 CONFIG = {
     "model_type": "llama",
@@ -335,9 +336,11 @@ def test_conventions_are_explained(capsys: pytest.CaptureFixture[str]) -> None:
         (["--source", "4"], "has no encoder to give it to"),
         (["--images", "4"], "has no tower to see them"),
         (["--what"], "unrecognized arguments: --what; see assay --help"),
-        (["--token", "4"], "unrecognized arguments: --token 4; see assay --help"),
+        (["--token", "4"], "unrecognized arguments: --token 4; did you mean --tokens? see assay --help"),
+        (["--seq_len=4"], "unrecognized arguments: --seq_len=4; did you mean --tokens? see assay --help"),
+        (["--dtype", "int8"], "unrecognized arguments: --dtype int8; did you mean --weights? see assay --help"),
         (["--batch"], "argument --batch: expected one argument; see assay --help"),
-        (["more"], "unrecognized arguments: more; see assay --help"),
+        (["more"], "unrecognized arguments: more; a command (ops, tensors, checkpoint, models, families) comes first,"),
     ],
 )
 def test_a_mistake_is_one_line(capsys: pytest.CaptureFixture[str], config: str, words: list[str], line: str) -> None:
@@ -357,6 +360,7 @@ def test_a_mistake_is_one_line(capsys: pytest.CaptureFixture[str], config: str, 
         (["ops"], "see assay ops --help"),
         (["tensors"], "see assay tensors --help"),
         (["models", "-x"], "unrecognized arguments: -x; see assay models --help"),
+        (["families", "llama"], "unrecognized arguments: llama; see assay families --help"),
         (["models", "qwen", "mamba-128m"], "no preset has 'qwen' and 'mamba-128m' in its name, family or kind"),
         (["models", "mamba-128m"], "family or kind; did you mean mamba-"),
         (["no-such-model"], "no-such-model"),
@@ -434,6 +438,24 @@ def test_help_is_complete(capsys: pytest.CaptureFixture[str], words: list[str]) 
     assert "usage: assay" in out
     assert "--json" in out
     assert all(len(line) <= 100 for line in out.splitlines())
+
+
+@pytest.mark.parametrize("words", [[], ["ops"], ["models"]])
+def test_help_as_a_word(capsys: pytest.CaptureFixture[str], words: list[str]) -> None:
+    said = []
+    for asked in (["help", *words], [*words, "--help"]):
+        with pytest.raises(SystemExit, match=r"^0$"):
+            main(asked)
+        said.append(capsys.readouterr().out)
+    assert said[0] == said[1]
+
+
+def test_other_tools_options_name_one_of_ours(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit, match=r"^0$"):
+        main(["--help"])
+    listed = capsys.readouterr().out.split()
+    assert set(ELSEWHERE.values()) <= set(listed)
+    assert not set(ELSEWHERE) & set(listed)
 
 
 def test_version(capsys: pytest.CaptureFixture[str]) -> None:

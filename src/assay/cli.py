@@ -90,7 +90,12 @@ class Parser(ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """A mistake in the command line, as any other."""
-        raise SettingError(f"{shorten(message, 200)}; see {self.prog} --help")
+        from assay.report.meant import hint
+
+        said, colon, words = message.partition("unrecognized arguments: ")
+        options = (option for action in self._actions for option in action.option_strings)
+        meant = hint(words, options, COMMANDS if self.prog == "assay" else ()) if colon and not said else ";"
+        raise SettingError(f"{shorten(message, 200)}{meant} see {self.prog} --help")
 
 
 class _Formatter(RawDescriptionHelpFormatter):
@@ -115,6 +120,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _answer(words: list[str]) -> Answer:
+    if words[:1] == ["help"]:
+        words = [*words[1:2], "--help"]
     command = COMMANDS.get(words[0]) if words else None
     if command is not None:
         return command(words[1:])

@@ -57,7 +57,11 @@ def test_context_is_past_and_present() -> None:
         ({"past": -1}, SizeError, "past is -1; it must be an integer of at least 0"),
         ({"tokens": 1.5}, SizeError, "tokens is 1.5"),
         ({"tokens": "many"}, SizeError, "tokens is 'many'"),
-        ({"d": 5}, SettingError, "a model has no open sizes; d cannot be set"),
+        (
+            {"d": 5},
+            SettingError,
+            "a model has no open sizes; d cannot be set; what can: batch, tokens, past, .*, latent$",
+        ),
     ],
 )
 def test_settings_that_are_refused(asked: dict[str, Any], error: type[Exception], says: str) -> None:

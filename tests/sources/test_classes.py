@@ -193,8 +193,8 @@ def test_a_missing_type_is_known_by_the_class() -> None:
     assert model.family == "qwen3"
     assert model.notes == ("model_type is missing; Qwen3ForCausalLM of architectures is of qwen3",)
     for named, said in (
-        (None, "model_type is missing; it must be one of "),
-        (["FooForCausalLM"], r"architectures, \['FooForCausalLM'\], is of no one known type; it must be one of "),
+        (None, "model_type is missing; it must be one of the "),
+        (["FooForCausalLM"], r"architectures, \['FooForCausalLM'\], is of no one known type; it must be one of the "),
         (["ZzzForMaskedLM"], "is of no one known type"),
     ):
         with pytest.raises(assay.SourceError, match=said):

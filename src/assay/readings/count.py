@@ -213,7 +213,8 @@ def count(
     """
     whole = model if isinstance(model, Model) else as_model(model, sizes)
     if sizes and whole is model:
-        raise SettingError(f"a model has no open sizes; {', '.join(sizes)} cannot be set")
+        known = count.__code__.co_varnames[1 : count.__code__.co_argcount + count.__code__.co_kwonlyargcount]
+        raise SettingError(f"a model has no open sizes; {', '.join(sizes)} cannot be set; what can: {', '.join(known)}")
     asked = setting(
         whole,
         batch=batch,

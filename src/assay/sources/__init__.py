@@ -53,8 +53,8 @@ def load(
         if isinstance(held, Mapping):
             return _held(held, type(what).__name__, allow, cls, mtp)
     raise SourceError(
-        f"a {type(what).__name__} cannot be loaded; a name, a path, a dict or an object with to_dict() can, "
-        f"such as a model's .config"
+        f"what is of type {type(what).__name__} cannot be loaded; a name, a path, a dict or an object "
+        f"with to_dict() can, such as a model's .config"
     )
 
 

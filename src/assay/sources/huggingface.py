@@ -112,7 +112,9 @@ def _by_class(c: Config) -> tuple[Family, list[str]]:
     if model_type is None:
         of = f", and architectures, {short(classes)}, is of no one known type" if classes[0] else ""
         state = "null" if "model_type" in c.data else "missing"
-        raise SourceError(f"{c.where}: model_type is {state}{of}; it must be one of {', '.join(sorted(FAMILIES))}")
+        raise SourceError(
+            f"{c.where}: model_type is {state}{of}; it must be one of the {len(FAMILIES)} that `assay families` lists"
+        )
     return FAMILIES[model_type], [f"model_type is missing; {shown(classes[0])} of architectures is of {model_type}"]
 
 
@@ -182,11 +184,23 @@ def _unknown(c: Config, family: Family, allow: Collection[str], segments: Iterab
         letting = " ".join(f"--allow {shown(path)}" for path in list(unknown)[:MOST])
         raise SourceError(
             f"{c.where}: {said}{more}: not known for {family.model_type}{_unless(unknown)}, and might change "
-            f"the model; {letting} leaves it out of account"
+            f"the model; {_meant(c, unknown)}{letting} leaves it out of account"
         )
     return {
         path: f"{shown(path)} is {short(value)}: let through, and not in the figures" for path, value in unread.items()
     }
+
+
+def _meant(c: Config, unknown: Iterable[str]) -> str:
+    """The keys that were looked for, not found and are spelled nearly as unknown ones."""
+    from difflib import get_close_matches
+
+    near = []
+    for path in list(unknown)[:MOST]:
+        holder = c.holder(path)
+        absent = [key for key in holder.used if key not in holder.given]
+        near += [holder.path(key) for key in get_close_matches(path.rpartition(".")[2][:100], absent, 1, 0.75)]
+    return f"did you mean {' and '.join(near)}? " if near else ""
 
 
 def _of_text(c: Config, path: str) -> bool:
