@@ -7,9 +7,9 @@ A transformer is written once, as data: blocks are lists of ops over named axes,
 
 Everything else reads that data.
 
-    sources ──▶ spec ──▶ rewrites ──▶ spec ──▶ readings ──▶ report ──▶ cli
-    config.json  model   shard, recompute,     count, memory, time,
-    preset       (ops)   fuse, quantize        explain, run
+    sources ────▶ spec ────▶ readings ────▶ report ────▶ cli
+    config.json   model      count, tensors
+    preset        (ops)      flops_per_token, mfu
 
     import assay
 
@@ -114,4 +114,5 @@ def __getattr__(name: str) -> object:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    """The public names, for completion: what this file needs besides is nobody's."""
+    return sorted({*__all__, *(name for name in globals() if name.startswith("__"))})
