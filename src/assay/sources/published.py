@@ -206,6 +206,11 @@ _VIT = (
     (r"\.mlp\.fc1\.", ".intermediate.dense."),
     (r"\.mlp\.fc2\.", ".output.dense."),
 )
+_BEIT = (
+    (r"(layers\.[^.]+)\.relative_position_bias\.", r"\1.attention.attention.relative_position_bias."),
+    (r"(^|\.)shared_position_bias\.", r"\1encoder.relative_position_bias."),
+    *_VIT,
+)
 _DINO = _VIT[1:5]
 _WRAPPED = (
     (r"^model\.language_model\.", "language_model.model."),
@@ -223,6 +228,7 @@ def wrapped(*beside: str) -> tuple[tuple[str, str], ...]:
 
 _VISUAL = ((r"^model\.language_model\.", "model."), (r"^model\.visual\.", "visual."))
 RENAMED |= dict.fromkeys("deit ijepa vit vit_mae vit_msn vivit audio-spectrogram-transformer".split(), _VIT)
+RENAMED["beit"] = _BEIT
 RENAMED |= dict.fromkeys(("dinov2", "dinov2_with_registers"), _DINO)
 RENAMED |= dict.fromkeys("aria aya_vision gemma3 internvl llava mistral3 paligemma vipllava".split(), _WRAPPED)
 RENAMED |= dict.fromkeys("llava_next llava_next_video llava_onevision".split(), _WRAPPED)
