@@ -5,6 +5,7 @@ Errors are one line on standard error, nothing on standard output, exit code 2.
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
@@ -107,6 +108,8 @@ class _Formatter(RawDescriptionHelpFormatter):
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command. Returns the exit code: 0, 1 where a check finds a difference, 2 for what has no answer."""
+    if argv is None:
+        gc.disable()  # the process is over before collecting would pay
     try:
         made = _answer(list(sys.argv[1:] if argv is None else argv))
         text, code = (made, 0) if isinstance(made, str) else made
