@@ -193,8 +193,11 @@ def test_a_missing_type_is_known_by_the_class() -> None:
     assert model.family == "qwen3"
     assert model.notes == ("model_type is missing; Qwen3ForCausalLM of architectures is of qwen3",)
     for named, said in (
-        (None, "model_type is missing; it must be one of the "),
-        (["FooForCausalLM"], r"architectures, \['FooForCausalLM'\], is of no one known type; it must be one of the "),
+        (None, "model_type is missing; it must be one of those that "),
+        (
+            ["FooForCausalLM"],
+            r"architectures, \['FooForCausalLM'\], is of no one known type; it must be one of those that ",
+        ),
         (["ZzzForMaskedLM"], "is of no one known type"),
     ):
         with pytest.raises(assay.SourceError, match=said):
@@ -225,7 +228,7 @@ def test_a_class_that_types_share_names_the_one_called_so() -> None:
         ("llava", "model_type is 'llava', a text model with towers of other modalities: not read so far"),
         ("lama", "model_type is 'lama', which is not known; near it: llama"),
         ("LLAMA", "model_type is 'LLAMA', which is not known; near it: llama"),
-        ("zzz", "model_type is 'zzz', which is not known; `assay families` lists the "),
+        ("zzz", "model_type is 'zzz', which is not known; `assay families` lists those "),
     ],
 )
 def test_an_unknown_type(model_type: str, said: str) -> None:

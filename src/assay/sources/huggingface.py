@@ -112,9 +112,7 @@ def _by_class(c: Config) -> tuple[Family, list[str]]:
     if model_type is None:
         of = f", and architectures, {short(classes)}, is of no one known type" if classes[0] else ""
         state = "null" if "model_type" in c.data else "missing"
-        raise SourceError(
-            f"{c.where}: model_type is {state}{of}; it must be one of the {len(FAMILIES)} that `assay families` lists"
-        )
+        raise SourceError(f"{c.where}: model_type is {state}{of}; it must be one of those that `assay families` lists")
     return FAMILIES[model_type], [f"model_type is missing; {shown(classes[0])} of architectures is of {model_type}"]
 
 

@@ -99,7 +99,7 @@ def refusal(model_type: str, known: Iterable[str], remote_code: bool) -> str:
         return f"{said}, {kind}: not read so far"
     listed = sorted(known)
     near = nearest(model_type, listed)
-    meant = f"near it: {', '.join(near)}" if near else f"`assay families` lists the {len(listed)} that are"
+    meant = f"near it: {', '.join(near)}" if near else f"`assay families` lists those that are"
     if remote_code:
         return f"{said}, which is not known, and its auto_map needs code from the hub, which is never run; {meant}"
     return f"{said}, which is not known; {meant}"
