@@ -1,7 +1,8 @@
 """A size is an int, a NumPy array or a SymPy expression; this module alone asks which.
 
 Ints and symbols are exact at any magnitude. NumPy's int64 wraps in silence at 9.2e18, so arrays
-become float64 at the door (`lift`): exact to 2**53, 1e-16 relative beyond.
+become float64 at the door (`lift`): exact while all that is computed on the way is below 2**53, beyond it each step to
+1e-16.
 """
 
 from __future__ import annotations
