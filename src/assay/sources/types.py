@@ -97,9 +97,8 @@ def refusal(model_type: str, known: Iterable[str], remote_code: bool) -> str:
     kind = OTHER_KINDS.get(model_type)
     if kind is not None:
         return f"{said}, {kind}: not read so far"
-    listed = sorted(known)
-    near = nearest(model_type, listed)
-    meant = f"near it: {', '.join(near)}" if near else f"`assay families` lists those that are"
+    near = nearest(model_type, sorted(known))
+    meant = f"near it: {', '.join(near)}" if near else "`assay families` lists those that are"
     if remote_code:
         return f"{said}, which is not known, and its auto_map needs code from the hub, which is never run; {meant}"
     return f"{said}, which is not known; {meant}"
