@@ -368,7 +368,7 @@ def test_a_mistake_is_one_line(capsys: pytest.CaptureFixture[str], config: str, 
         (["ops", "attention", "--tokens", "0"], "--tokens is 0; it must be an integer of at least 1"),
         (["ops", "attention", "--v-width", "-2"], "--v-width is '-2'; it must be an integer of at least 1"),
         (["gpt-2", "--tokens", "1025"], "past + tokens is 1025; GPT-2 has a learned position table of 1024 rows"),
-        (["gpt-2", "--tokens", "1000", "--generate", "25"], "past + tokens + generate is 1025"),
+        (["gpt-2", "--tokens", "1000", "--generate", "25"], "past + tokens + generate is 0 + 1000 + 25 = 1025"),
     ],
 )
 def test_a_mistake_elsewhere_is_one_line_too(capsys: pytest.CaptureFixture[str], words: list[str], line: str) -> None:

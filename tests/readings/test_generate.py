@@ -88,7 +88,9 @@ def test_any_number_of_tokens_is_one_sum(new: int, convention: str) -> None:
 
 
 def test_what_generates_nothing_is_refused() -> None:
-    with pytest.raises(SettingError, match=r"past \+ tokens \+ generate is 17; small has a learned .* of 16 rows"):
+    with pytest.raises(
+        SettingError, match=r"past \+ tokens \+ generate is 0 \+ 8 \+ 9 = 17; small has a learned .* of 16 rows"
+    ):
         generate(model({}, positions=16), 9, tokens=8)
     assert generate(model({}, positions=16), 8, tokens=8).new == 8
     symbol = sympy.Symbol("N", positive=True, integer=True)

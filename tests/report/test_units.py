@@ -18,6 +18,7 @@ from assay.report.units import (
     share,
     short,
     shorten,
+    times,
 )
 
 
@@ -89,6 +90,10 @@ def test_an_integer_printed_reads_back(value: int) -> None:
         (share(1, 10**6), "<0.1 %"),
         (share(0, 5), "0.0 %"),
         (share(0, 0), ""),
+        (times(103, 100), "1.030 times"),
+        (times(10**6 + 1, 10**6), "1.000 times"),
+        (times(123456, 10), "12,346 times"),
+        (times(999.96, 1), "1000 times"),
         (plural(1, "token"), "1 token"),
         (plural(2048, "token"), "2,048 tokens"),
         (layer_ranges(()), ""),

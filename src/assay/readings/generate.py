@@ -69,7 +69,8 @@ def generate_setting(model: Model, new: object, asked: Setting) -> Generated:
     start, end = asked.context, asked.context + steps
     if model.positions is not None and surely_above(end, model.positions):
         raise SettingError(
-            f"past + tokens + generate is {end}; {model.name} has a learned position table of {model.positions} rows"
+            f"past + tokens + generate is {asked.past} + {asked.tokens} + {steps} = {end}; "
+            f"{model.name} has a learned position table of {model.positions} rows"
         )
     prices = convention_of(asked.convention)
     prefill = steps_cost = restart = again = Flops()

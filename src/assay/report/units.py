@@ -122,8 +122,9 @@ def ratio(a: Size, b: Size) -> str:
 
 
 def times(a: Size, b: Size) -> str:
-    """How many times b is in a, in words: 4.537 times."""
-    return f"{plain(a / b)} times"
+    """How many times b is in a, in words and to four digits: 4.530 times."""
+    held = a / b
+    return f"{held:#.4g} times" if held < 999.95 else f"{plain(held)} times"
 
 
 def layer_ranges(indices: Sequence[int]) -> str:
