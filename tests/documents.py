@@ -183,16 +183,34 @@ def regenerated(text: str) -> str:
     return _MARKED.sub(lambda m: f"{m[1]}\n{GENERATED[m['name']]()}\n\n{m[3]}", text)
 
 
+Witnesses = dict[str, dict[str, list[str]]]  # tests by figure by model_type
 WITNESSES = ROOT / "src/assay/sources/witnesses.json"
 
 
 def gathered() -> str:
-    """The tests of each family and figure, as the tests' tables have them."""
+    """The tests of each family and figure, as the tests' tables have them.
+
+    What recorded figures hold is known where they are at hand alone; elsewhere it stays as it is written.
+    """
     import json
 
-    from samples import witnesses
+    from samples import RECORDED, witnesses
 
-    return json.dumps(witnesses(), indent=1) + "\n"
+    made = witnesses()
+    if not any(RECORDED in tests for figures in made.values() for tests in figures.values()):
+        made = with_written(made, json.loads(WITNESSES.read_text(encoding="utf-8")), RECORDED)
+    return json.dumps(made, indent=1) + "\n"
+
+
+def with_written(made: Witnesses, written: Witnesses, test: str) -> Witnesses:
+    """What was gathered, and of what was written before all that one test holds."""
+    held = {name: dict(figures) for name, figures in made.items()}
+    for name, figures in written.items():
+        for figure, tests in figures.items():
+            if test in tests:
+                of = held.setdefault(name, {})
+                of[figure] = sorted({*of.get(figure, ()), test})
+    return {name: dict(sorted(figures.items())) for name, figures in sorted(held.items())}
 
 
 if __name__ == "__main__":
