@@ -182,12 +182,15 @@ def report(words: list[str]) -> Answer:
     from assay.report import contract
     from assay.report import model as text
 
-    counted = count(model, **_setting(args))
-    generated = None
-    if args.generate is not None:
-        from assay.readings.generate import generate_setting
+    asked = _setting(args)
+    if args.generate is None:
+        counted, generated = count(model, **asked), None
+    else:
+        from assay.readings.generate import generate_setting, with_room
 
-        generated = generate_setting(model, parse_size(args.generate, "--generate"), counted.setting)
+        new = parse_size(args.generate, "--generate")
+        counted = count(model, **with_room(model, new, asked))
+        generated = generate_setting(model, new, counted.setting)
     published, said = formulas(model, counted), text.notes(model, counted, args.weights)
     if args.json:
         return _json(contract.document(version(), model, counted, generated, published, said))

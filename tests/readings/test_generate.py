@@ -120,3 +120,14 @@ def test_known_models_step_by_step(name: str, convention: str, latent: str) -> N
     assert made.steps == sum((step.flops for step, _ in each), start=Flops())
     assert made.again == sum((full.flops for _, full in each), start=Flops())
     assert made.cache == each[-1][0].cache
+
+
+def test_a_position_table_leaves_room_for_what_is_generated() -> None:
+    """2,048 tokens where there is no table; else what the table has left, and what is asked for stays as it is."""
+    table = load({"model_type": "gpt2", "n_embd": 12, "n_head": 3, "n_layer": 2, "vocab_size": 50, "n_positions": 100})
+    assert generate(table, 30) == generate(table, 30, tokens=70)
+    assert generate(table, 30, past=5, tokens=20).new == 30
+    with pytest.raises(SettingError, match=r"learned position table of 100 rows"):
+        generate(table, 30, tokens=71)
+    with pytest.raises(SettingError, match=r"learned position table of 100 rows"):
+        generate(table, 100)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from itertools import pairwise
 from math import lcm
+from typing import Any
 
 from assay.errors import KindError, SettingError
 from assay.kinds import Extent, Stepped, VisibleStepped
@@ -17,7 +18,7 @@ from assay.readings.binding import bind, placed
 from assay.readings.conventions import Convention
 from assay.readings.conventions import convention as convention_of
 from assay.readings.count import Cache, Flops, cache, flops
-from assay.readings.setting import Setting, setting
+from assay.readings.setting import Setting, default_tokens, setting
 from assay.records import dataclass, replace
 from assay.size import Size, ceil_div, is_integer, lift, surely_above
 from assay.spec import Block, Model, Segment
@@ -56,7 +57,14 @@ def generate(model: Model, new: object, **settings: object) -> Generated:
 
     Raises SettingError where the model keeps nothing between passes, or its position table is too short.
     """
-    return generate_setting(model, new, setting(model, **settings))  # type: ignore[arg-type]
+    return generate_setting(model, new, setting(model, **with_room(model, new, settings)))  # type: ignore[arg-type]
+
+
+def with_room(model: Model, new: object, settings: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings, with a prompt that leaves room for the new tokens where they do not say how long it is."""
+    if not is_integer(new) or {"tokens", "past", "context"} & settings.keys():
+        return dict(settings)
+    return {**settings, "tokens": default_tokens(model, lift(new, "generate"))}
 
 
 def generate_setting(model: Model, new: object, asked: Setting) -> Generated:

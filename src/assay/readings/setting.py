@@ -114,13 +114,18 @@ def setting(
     )
 
 
+def default_tokens(model: Model, room: int = 0) -> int:
+    """2,048, or as many as a learned position table has rows for, `room` of them left for what is generated."""
+    return DEFAULT_TOKENS if model.positions is None else max(1, min(DEFAULT_TOKENS, model.positions - room))
+
+
 def _tokens_and_past(model: Model, tokens: object, past: object, context: object) -> tuple[Size, Size]:
     """Tokens now and before, the default cut to a position table and to the context asked for."""
     if past is not None and context is not None:
         raise SettingError("past and context cannot both be given: context is past + tokens")
     c = None if context is None else lift(context, "context")
     if tokens is None:
-        tokens = DEFAULT_TOKENS if model.positions is None else min(DEFAULT_TOKENS, model.positions)
+        tokens = default_tokens(model)
         if is_integer(c):
             tokens = min(tokens, c)
     n = lift(tokens, "tokens")
