@@ -57,7 +57,7 @@ def generate(model: Model, new: object, **settings: object) -> Generated:
 
     Raises SettingError where the model keeps nothing between passes, or its position table is too short.
     """
-    return generate_setting(model, new, setting(model, **with_room(model, new, settings)))  # type: ignore[arg-type]
+    return generate_setting(model, new, setting(model, **with_room(model, new, settings)))
 
 
 def with_room(model: Model, new: object, settings: Mapping[str, Any]) -> dict[str, Any]:
