@@ -13,6 +13,7 @@ import pytest
 pytest.importorskip("torch")
 
 import torch
+from torch import library
 
 import assay.counter.attention  # noqa: F401 (registers its rules)
 from assay import MeasureError, measure
@@ -20,7 +21,7 @@ from assay.counter.free import FREE, sort_of
 from assay.counter.rules import RULES, Call, rule
 
 
-@torch.library.custom_op("assay_tests::squared", mutates_args=())  # type: ignore[untyped-decorator]
+@library.custom_op("assay_tests::squared", mutates_args=())  # type: ignore[untyped-decorator]
 def squared(x: torch.Tensor) -> torch.Tensor:
     """A product that the dispatcher knows by this name alone."""
     return x @ x
