@@ -280,15 +280,24 @@ def models(words: list[str]) -> str:
 def families(words: list[str]) -> str:
     """`assay families`: what is read and what is refused."""
     says = "Every model_type that is read, with what is exact and the tests that say so; and what is refused by name."
-    parser = Parser("assay families", "assay families [options]", says)
+    parser = Parser("assay families", "assay families [WORD ...] [options]", says)
+    parser.add_argument("words", metavar="WORD", nargs="*", help="only types that have each word in their name")
     parser.add_argument("--json", action="store_true", help="one object of JSON")
     args = parser.parse_args(words)
 
     from assay.report import families as text
     from assay.sources.support import refused, supported
 
-    found = supported(), refused()
-    return _json(text.document(version(), *found)) if args.json else _text(text.report(*found, style_of_stdout()))
+    def named(model_type: str) -> bool:
+        return all(word in model_type for word in args.words)
+
+    read = [one for one in supported() if named(one.model_type)]
+    left = [one for one in refused() if named(one.model_type)]
+    if not read and not left:
+        raise SettingError(f"no model_type has {' and '.join(map(repr, args.words))} in its name")
+    if args.json:
+        return _json(text.document(version(), read, left))
+    return _text(text.report(read, left, style_of_stdout()))
 
 
 def checkpoint(words: list[str]) -> str:

@@ -67,3 +67,17 @@ def test_the_object_is_the_same_table(capsys: pytest.CaptureFixture[str]) -> Non
     (llama,) = (row for row in held["families"] if row["model_type"] == "llama")
     assert llama["class"] == "LlamaForCausalLM"
     assert llama["exact"] == list(FIGURES)
+
+
+def test_words_choose_among_the_types(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["families", "qwen3", "moe"]) == 0
+    out = capsys.readouterr().out
+    assert [line.split()[0] for line in out.splitlines() if "qwen3" in line and "For" in line] == [
+        "qwen3_5_moe_text",
+        "qwen3_moe",
+        "qwen3_5_moe",
+        "qwen3_vl_moe",
+    ]
+    assert "llama" not in out
+    assert main(["families", "qwen4"]) == 0
+    assert capsys.readouterr().out.startswith("no type that is read\n\nrefused by name\n")

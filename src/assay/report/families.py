@@ -29,9 +29,14 @@ def report(read: Sequence[Support], refused: Sequence[Refused], style: Style) ->
     made = [first]
     for name, rows_of_kind in _by_kind(zip(read, lines, strict=True)):
         made += ["", style.bold(f"{name} ({len(rows_of_kind)})"), *(line for _, line in rows_of_kind)]
-    made += ["", *LEGEND, "", style.bold("of less, or of more")]
-    made += [f"  {one.model_type}: {says}" for one, says in _apart(read)]
-    made += ["", style.bold("refused by name")]
+    if not read:
+        made = ["no type that is read"]
+    else:
+        made += ["", *LEGEND]
+    if apart := [f"  {one.model_type}: {says}" for one, says in _apart(read)]:
+        made += ["", style.bold("of less, or of more"), *apart]
+    if refused:
+        made += ["", style.bold("refused by name")]
     for says, types in _by_reason(refused):
         made += _folded(f"{says}: {', '.join(types)}")
     return [*made, "", f"{len(read)} types are read, {len(refused)} refused by name; all others as unknown"]
