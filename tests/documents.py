@@ -141,7 +141,7 @@ def kinds_table() -> str:
 
 def helps() -> str:
     """What each command says of itself."""
-    from assay.cli import COMMANDS
+    from assay.commands import COMMANDS
 
     commands = ["assay", *(f"assay {name}" for name in COMMANDS)]
     with tempfile.TemporaryDirectory() as folder:

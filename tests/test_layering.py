@@ -10,7 +10,8 @@ import pytest
 
 SRC = Path(__file__).resolve().parents[1] / "src" / "assay"
 
-# errors <- size <- spec <- kinds <- {blocks <- sources, rewrites, readings} <- report <- cli; records is a tool of all
+# errors <- size <- spec <- kinds <- {blocks <- sources, rewrites, readings} <- report <- commands <- cli
+# records is a tool of all
 LEAVES = {"errors", "records"}
 SPEC = LEAVES | {"size", "formats", "spec"}
 MAY_IMPORT: dict[str, set[str]] = {
@@ -29,7 +30,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "report": SPEC | {"kinds", "blocks", "readings", "rewrites", "hardware"},
     "__init__": SPEC | {"kinds", "blocks", "sources", "rewrites", "readings", "hardware", "counter"},
     "__main__": {"cli"},
-    "cli": SPEC | {"kinds", "blocks", "sources", "rewrites", "readings", "hardware", "report", "__init__"},
+    "cli": LEAVES | {"report", "commands"},
+    "commands": SPEC | {"kinds", "blocks", "sources", "rewrites", "readings", "hardware", "report", "__init__"},
 }
 MODULES = {
     ".".join(("assay", *path.relative_to(SRC).with_suffix("").parts)).removesuffix(".__init__"): path
@@ -146,6 +148,13 @@ def test_the_counter_knows_nothing_of_what_it_is_to_prove() -> None:
     assert "kinds" in reached(GRAPH, "readings")  # the search finds what is there
 
 
+def test_a_command_is_a_module() -> None:
+    from assay.commands import COMMANDS
+
+    modules = {path.stem for path in (SRC / "commands").glob("*.py")}
+    assert modules == {*COMMANDS, "report", "__init__", "frame", "options"}
+
+
 def test_no_cycles() -> None:
     assert cycle(GRAPH) == []
 
@@ -161,7 +170,7 @@ def test_only_size_asks_what_a_size_is(part: str) -> None:
     assert found == []
 
 
-@pytest.mark.parametrize("part", ["rewrites", "readings", "report", "cli", "__init__"])
+@pytest.mark.parametrize("part", ["rewrites", "readings", "report", "commands", "cli", "__init__"])
 def test_only_kinds_ask_for_a_kind(part: str) -> None:
     found = [
         f"{module}:{line}"

@@ -1,0 +1,18 @@
+"""The commands: each is the module of its name here, with a function `run`, imported only when it is asked for.
+
+A new command is a module and a line of this table.
+"""
+
+from __future__ import annotations
+
+# what is written behind `assay`, and what it tells
+COMMANDS: dict[str, dict[str, str]] = {
+    "ops": {
+        "ops MODEL": "every op of every distinct layer, with shapes, FLOPs and bytes",
+        "ops attention": "one attention alone, as numbers and formulas; no model needed",
+    },
+    "tensors": {"tensors MODEL": "every weight tensor: path, shape, count, how often it occurs"},
+    "checkpoint": {"checkpoint PATH": "what weight files hold, from their headers alone"},
+    "models": {"models": "the presets, with their main sizes"},
+    "families": {"families": "the model types that are read, what is exact, and what is refused"},
+}
