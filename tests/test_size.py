@@ -18,6 +18,7 @@ from assay.size import (
     maximum,
     minimum,
     only_at_zero,
+    per,
     product,
     remainder,
     surely_above,
@@ -69,6 +70,10 @@ def test_lift_makes_floats_of_arrays(dtype: str) -> None:
         (numpy.array(["8"]), "tokens is an array of <U1"),
         (numpy.array([1 + 0j]), "tokens is an array of complex128"),
         ([1, 2], r"tokens is \[1, 2\]"),
+        (numpy.array([1, 0], dtype=object), "tokens holds 0; every element"),
+        (numpy.array([1, 1.0], dtype=object), "tokens holds 1.0; every element"),
+        (numpy.array([1, True], dtype=object), "tokens holds True; every element"),
+        (numpy.array([1, None], dtype=object), "tokens holds None; every element"),
     ],
 )
 def test_lift_refuses(value: Any, says: str) -> None:
@@ -110,6 +115,42 @@ def test_arrays_element_by_element() -> None:
     assert maximum(a, 2).tolist() == [2.0, 5.0]
     assert floor_div(a, 2).tolist() == [0.0, 2.0]
     assert ceil_div(7, b).tolist() == [3.0, 4.0]
+
+
+VAST = (1, 7, 2**53 + 1, 10**25 + 3)
+
+
+def held(values: tuple[int, ...]) -> Any:
+    return numpy.array(values, dtype=object)
+
+
+def test_arrays_of_ints_stay_exact_at_any_magnitude() -> None:
+    a = lift(held(VAST), "tokens")
+    assert a.dtype == object
+    assert [type(element) for element in a] == [int] * 4
+    assert lift(numpy.array([numpy.int64(5), 2], dtype=object), "tokens").tolist() == [5, 2]
+    assert type(lift(numpy.array(7, dtype=object), "tokens")) is int
+    cases = {
+        minimum: lambda x: min(x, 8),
+        maximum: lambda x: max(x, 8),
+        floor_div: lambda x: x // 8,
+        ceil_div: lambda x: -(-x // 8),
+        remainder: lambda x: x % 8,
+    }
+    for ours, plain in cases.items():
+        assert ours(a, 8).tolist() == [plain(x) for x in VAST]
+    assert exact_div(a * (a + 1), 2).tolist() == [x * (x + 1) // 2 for x in VAST]
+    with pytest.raises(SizeError, match="not every element divides by 2"):
+        exact_div(a, 2)
+    zeros = only_at_zero(10**18, lift(held((0, 4)), "past", least=0))
+    assert (zeros * 10**18).tolist() == [10**36, 0]  # an int64 would wrap
+
+
+def test_per_is_an_int_where_that_divides() -> None:
+    assert [(type(x), x) for x in (per(6, 3), per(7, 2))] == [(int, 2), (float, 3.5)]
+    assert [(type(x), x) for x in per(held((6, 7)), 2)] == [(int, 3), (float, 3.5)]
+    assert per(numpy.array([6.0, 7.0]), 2).tolist() == [3.0, 3.5]
+    assert per(n * n, n) == n
 
 
 def test_symbols_stay_formulas() -> None:

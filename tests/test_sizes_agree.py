@@ -1,6 +1,7 @@
 """int = array element = symbol substituted: for every kind, every block and whole models.
 
-Ints and symbols agree exactly at any size; an array's element is exact below 2**52 and within 1e-12 above.
+Ints, arrays of ints and symbols agree exactly at any size; an array's element is exact below 2**52 and within 1e-12
+above.
 """
 
 from __future__ import annotations
@@ -120,6 +121,19 @@ def check_array(arrays: Figures, ints: list[Figures]) -> None:
                 assert abs(int(element) - right) <= right * 10**-12, name
 
 
+def held(values: Sequence[int]) -> Any:
+    """An array that keeps its ints."""
+    return numpy.array([*values, None], dtype=object)[:-1]
+
+
+def check_exact(arrays: Figures, ints: list[Figures]) -> None:
+    """Each element of each figure is the same int."""
+    for name, array in arrays.items():
+        elements = numpy.broadcast_to(array, len(ints)).tolist()
+        right = [figures[name] for figures in ints]
+        assert (elements, set(map(type, elements))) == (right, {int}), name
+
+
 def symbol(name: str) -> Any:
     return sympy.Symbol(name, positive=True, integer=True)
 
@@ -159,6 +173,15 @@ def test_kinds_as_arrays(witness: Witness, data: st.DataObject) -> None:
     arrays = {axis: numpy.array([float(row[axis]) for row in rows]) for axis in AXES}
     block = witness_block(witness)
     check_array(columns(block, arrays), [columns(block, row) for row in rows])
+
+
+@pytest.mark.parametrize("witness", WITNESSES, ids=[w.line for w in WITNESSES])
+@settings(max_examples=5)
+@given(rows=st.lists(st.lists(sizes_at, min_size=len(AXES), max_size=len(AXES)), min_size=3, max_size=3))
+def test_kinds_as_arrays_of_ints(witness: Witness, rows: list[list[int]]) -> None:
+    arrays = {axis: held(column) for axis, column in zip(AXES, zip(*rows, strict=True), strict=True)}
+    block = witness_block(witness)
+    check_exact(columns(block, arrays), [columns(block, dict(zip(AXES, row, strict=True))) for row in rows])
 
 
 def rows_of(width: int) -> st.SearchStrategy[list[list[int]]]:
@@ -318,7 +341,7 @@ def test_models_as_arrays(name: str, data: st.DataObject) -> None:
 
 @pytest.mark.parametrize("family", sorted(FAMILIES))
 def test_families(family: str) -> None:
-    """Each family's own default config, at settings as ints, as an array, as symbols."""
+    """Each family's own default config, at settings as ints, as arrays of floats and of ints, as symbols."""
     model = default_model(family)
     if model is None:
         pytest.skip("its config class itself leaves a size open")
@@ -329,6 +352,8 @@ def test_families(family: str) -> None:
     check_array(figures_of(model, {key: numpy.array([row[key] for row in rows]) for key in keys}), ints)
     formulas = figures_of(model, {key: symbol(key) for key in keys})
     vast = {key: 10**25 + odd for key, odd in zip(keys, (1, 3, 7), strict=False)}
+    exact = figures_of(model, {key: held([row[key] for row in (*rows, vast)]) for key in keys})
+    check_exact(exact, [*ints, figures_of(model, vast)])
     for row in (*rows, vast):
         named = {symbol(key): value for key, value in row.items()}
         assert substituted(formulas, named) == figures_of(model, row)

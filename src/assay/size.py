@@ -2,7 +2,7 @@
 
 Ints and symbols are exact at any magnitude. NumPy's int64 wraps in silence at 9.2e18, so arrays
 become float64 at the door (`lift`): exact while all that is computed on the way is below 2**53, beyond it each step to
-1e-16.
+1e-16. An array of dtype object keeps its ints, exact at any magnitude and a hundred times slower.
 """
 
 from __future__ import annotations
@@ -23,6 +23,11 @@ def _is_array(value: object) -> bool:
     return numpy is not None and isinstance(value, numpy.ndarray)
 
 
+def _holds_ints(value: object) -> bool:
+    """True for an array that keeps ints as they are."""
+    return _is_array(value) and getattr(value, "dtype", None) == object
+
+
 def is_symbol(value: object) -> bool:
     """True for a SymPy expression that is not a plain number."""
     sympy = sys.modules.get("sympy")
@@ -35,7 +40,7 @@ def is_integer(value: object) -> TypeGuard[int]:
 
 
 def lift(value: object, name: str, least: int = 1) -> Size:
-    """The size that `value` stands for: int, float64 array or symbol.
+    """The size that `value` stands for: int, float64 array (one of ints where it is of dtype object) or symbol.
 
     Raises SizeError for a bool, a fraction, a value below `least`, NaN or an infinity.
     """
@@ -59,6 +64,8 @@ def lift(value: object, name: str, least: int = 1) -> Size:
 
 
 def _lift_array(numpy: Any, value: Any, name: str, least: int) -> Size:
+    if value.dtype == object:
+        return _lift_ints(numpy, value, name, least)
     if value.dtype.kind not in "iuf":
         raise SizeError(f"{name} is an array of {value.dtype}; it must hold integers")
     lifted = numpy.asarray(value, dtype=numpy.float64)
@@ -67,6 +74,18 @@ def _lift_array(numpy: Any, value: Any, name: str, least: int) -> Size:
         worst = lifted[~whole].flat[0]
         raise SizeError(f"{name} holds {worst:g}; every element must be an integer of at least {least}")
     return lifted if value.shape else int(value)
+
+
+def _lift_ints(numpy: Any, value: Any, name: str, least: int) -> Size:
+    """An array of ints as they are."""
+    kept = numpy.empty(value.shape, dtype=object)
+    for place, element in enumerate(value.flat):
+        if not is_integer(element) and not isinstance(element, numpy.integer):
+            raise SizeError(f"{name} holds {element!r}; every element must be an integer of at least {least}")
+        if element < least:
+            raise SizeError(f"{name} holds {element}; every element must be an integer of at least {least}")
+        kept.flat[place] = int(element)
+    return kept if value.shape else kept.item()
 
 
 def rate(value: object, name: str) -> Any:
@@ -122,13 +141,27 @@ def maximum(a: Size, b: Size) -> Size:
 
 
 def exact_div(a: Size, b: Size) -> Size:
-    """a / b where b is known to divide a. Raises SizeError where integers leave a remainder."""
+    """a / b where b is known to divide a. Raises SizeError where integers, or an array of them, leave a remainder."""
     if type(a) is int and type(b) is int:
         quotient, rest = divmod(a, b)
         if rest:
             raise SizeError(f"{a} does not divide by {b}")
         return quotient
+    if _holds_ints(a) or _holds_ints(b):
+        if (a % b).any():
+            raise SizeError(f"not every element divides by {b}")
+        return a // b
     return a / b
+
+
+def per(a: Size, b: Size) -> Any:
+    """a for each of b: an int where integers divide, of an array of ints each by itself, else a quotient."""
+    if _holds_ints(a) or _holds_ints(b):
+        return sys.modules["numpy"].frompyfunc(per, 2, 1)(a, b)
+    try:
+        return exact_div(a, b)
+    except SizeError:
+        return a / b
 
 
 def floor_div(a: Size, b: Size) -> Size:
@@ -155,7 +188,9 @@ def only_at_zero(value: Size, where: Size) -> Size:
     if type(where) is int:
         return value if where == 0 else 0
     if _is_array(where):
-        return sys.modules["numpy"].where(where == 0, value, 0)
+        numpy = sys.modules["numpy"]
+        kept = numpy.asarray(value, dtype=object) if _holds_ints(where) else value
+        return numpy.where(where == 0, kept, 0)
     sympy = sys.modules["sympy"]
     return sympy.Piecewise((value, sympy.Eq(where, 0)), (0, True))
 
