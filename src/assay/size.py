@@ -25,7 +25,7 @@ def _is_array(value: object) -> bool:
 
 def _holds_ints(value: object) -> bool:
     """True for an array that keeps ints as they are."""
-    return _is_array(value) and getattr(value, "dtype", None) == object
+    return _is_array(value) and value.dtype.kind == "O"  # type: ignore[attr-defined]
 
 
 def is_symbol(value: object) -> bool:
@@ -183,16 +183,16 @@ def ceil_div(a: Size, b: Size) -> Size:
     return -floor_div(-a, b)
 
 
-def only_at_zero(value: Size, where: Size) -> Size:
-    """`value` where `where` is 0, else 0."""
+def only_at_zero(value: Size, where: Size, otherwise: Size = 0) -> Size:
+    """`value` where `where` is 0, else 0 or another size."""
     if type(where) is int:
-        return value if where == 0 else 0
+        return value if where == 0 else otherwise
     if _is_array(where):
         numpy = sys.modules["numpy"]
-        kept = numpy.asarray(value, dtype=object) if _holds_ints(where) else value
-        return numpy.where(where == 0, kept, 0)
+        kept = [numpy.asarray(a, dtype=object) if _holds_ints(where) else a for a in (value, otherwise)]
+        return numpy.where(where == 0, *kept)
     sympy = sys.modules["sympy"]
-    return sympy.Piecewise((value, sympy.Eq(where, 0)), (0, True))
+    return sympy.Piecewise((value, sympy.Eq(where, 0)), (otherwise, True))
 
 
 def product(sizes: Iterable[Size]) -> Size:

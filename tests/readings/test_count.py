@@ -35,6 +35,8 @@ def test_tokens_are_cut_to_a_position_table() -> None:
 def test_context_is_past_and_present() -> None:
     assert count(MODEL, tokens=1, context=500).setting.past == 499
     assert count(MODEL, context=500).setting.tokens == 500
+    numpy = pytest.importorskip("numpy")
+    assert count(MODEL, context=numpy.array([500, 5000])).setting.tokens.tolist() == [500, 2048]
     assert count(MODEL, tokens=1, context=500) == count(MODEL, tokens=1, past=499)
 
 

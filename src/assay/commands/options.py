@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from argparse import Namespace
+from collections.abc import Iterable
 from typing import Any
 
 from assay.commands.frame import Parser, as_text
+from assay.errors import SettingError
 from assay.report.table import Style
-from assay.report.units import parse_size
+from assay.report.units import parse_size, shorten
 from assay.spec import Model
 
 MODEL = """\
@@ -30,6 +32,14 @@ def model_options(parser: Parser) -> None:
     parser.add_argument("--mtp", action="store_true", help="with the modules that predict further tokens")
     parser.add_argument(
         "--allow", metavar="KEY", action="append", default=[], help="let an unknown config key pass; may be repeated"
+    )
+    parser.add_argument(
+        "--set",
+        dest="sizes",
+        metavar="KEY=N",
+        action="append",
+        default=[],
+        help="another size, of a key such as layers or attention.heads; may be repeated",
     )
 
 
@@ -75,7 +85,26 @@ def load(parser: Parser, args: Namespace) -> Model:
         parser.error("MODEL is missing: a config.json, a preset, or org/name")
     from assay.sources import load as read
 
-    return read(args.model, allow=args.allow, cls=args.cls, mtp=args.mtp)
+    return read(args.model, allow=args.allow, cls=args.cls, mtp=args.mtp, sizes=given_sizes(args.sizes))
+
+
+def given_sizes(words: Iterable[str]) -> dict[str, int]:
+    """The sizes that `--set KEY=N` gives. Raises SettingError."""
+    found: dict[str, int] = {}
+    for word in words:
+        key, value = split_size(word)
+        if key in found:
+            raise SettingError(f"--set gives {shorten(key)} twice")
+        found[key] = parse_size(value, f"--set {shorten(key)}", 0)
+    return found
+
+
+def split_size(word: str) -> tuple[str, str]:
+    """Key and value of `KEY=VALUE`. Raises SettingError."""
+    key, equals, value = word.partition("=")
+    if not equals or not key.strip() or not value.strip():
+        raise SettingError(f"--set is {shorten(word)!r}; it must be KEY=SIZE, such as width=2048 or attention.heads=16")
+    return key.strip(), value.strip()
 
 
 def list_conventions(style: Style) -> str:

@@ -6,7 +6,18 @@ from assay.errors import SettingError
 from assay.readings.conventions import convention as convention_of
 from assay.readings.dtypes import BITS, dtype
 from assay.records import dataclass
-from assay.size import Size, ceil_div, check_broadcast, is_integer, lift, minimum, only_at_zero, same, surely_above
+from assay.size import (
+    Size,
+    ceil_div,
+    check_broadcast,
+    is_integer,
+    is_symbol,
+    lift,
+    minimum,
+    only_at_zero,
+    same,
+    surely_above,
+)
 from assay.spec import Model
 
 DEFAULT_TOKENS = 2048
@@ -126,8 +137,8 @@ def _tokens_and_past(model: Model, tokens: object, past: object, context: object
     c = None if context is None else lift(context, "context")
     if tokens is None:
         tokens = default_tokens(model)
-        if is_integer(c):
-            tokens = min(tokens, c)
+        if c is not None and not is_symbol(c):
+            tokens = minimum(tokens, c)
     n = lift(tokens, "tokens")
     p = lift(past if past is not None else 0, "past", least=0)
     check_broadcast({"tokens": n, "past": p, "context": c})

@@ -7,11 +7,22 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from assay.errors import SettingError, SourceError, UnknownModel
+from assay.records import dataclass, field
 from assay.spec import Model
 
 __all__ = ["is_bare_weights", "load"]
 
 WEIGHTS = (".gguf", ".safetensors", ".safetensors.index.json")
+
+
+@dataclass(frozen=True)
+class _How:
+    """The ways in which one file may be read as several models."""
+
+    allow: Collection[str] = ()
+    cls: str | None = None
+    mtp: bool = False
+    sizes: Mapping[str, int] = field(default_factory=dict)
 
 
 def load(
@@ -20,6 +31,7 @@ def load(
     allow: Collection[str] = (),
     cls: str | None = None,
     mtp: bool = False,
+    sizes: Mapping[str, int] | None = None,
 ) -> Model:
     """The model that something stands for.
 
@@ -32,51 +44,54 @@ def load(
         cls: the class to read instead of the one that the config names: causal, masked, base,
             sequence-classification, token-classification or another that the family has, or a class's name.
         mtp: with the modules that predict further tokens, as the config counts them.
+        sizes: other values for keys of a description, a preset or a config, such as {"width": 2048}; a table's key is
+            written "attention.heads".
 
     Raises:
         SourceError: what is there cannot be read as a model; the line names file, key, value and what is allowed.
         UnknownModel: nothing answers to the name; the line says what was tried.
-        SettingError: the family has no such class, or no module that predicts further tokens.
+        SettingError: the family has no such class, no module that predicts further tokens, or no such size.
     """
     if not isinstance(cls, str | None):
         raise SettingError(f"class is {cls!r}; it must be the name of one, or None")
+    how = _How(allow, cls, mtp, {} if sizes is None else sizes)
     if isinstance(what, str | os.PathLike):
         path = os.fspath(what)
         if not isinstance(path, str):
             raise SourceError(f"{path!r} is bytes; a name or a path is text")
-        return _named(path, allow, cls, mtp)
+        return _named(path, how)
     if isinstance(what, Mapping):
-        return _held(what, "config", allow, cls, mtp)
+        return _held(what, "config", how)
     to_dict = getattr(what, "to_dict", None)
     if callable(to_dict) and not isinstance(what, type):
         held = to_dict()
         if isinstance(held, Mapping):
-            return _held(held, type(what).__name__, allow, cls, mtp)
+            return _held(held, type(what).__name__, how)
     raise SourceError(
         f"what is of type {type(what).__name__} cannot be loaded; a name, a path, a dict or an object "
         f"with to_dict() can, such as a model's .config"
     )
 
 
-def _named(text: str, allow: Collection[str], cls: str | None, mtp: bool) -> Model:
+def _named(text: str, how: _How) -> Model:
     from assay.sources import files
 
     if text == "-":
-        return _config(files.read_standard_input(), "standard input", "config", allow, cls, mtp)
+        return _config(files.read_standard_input(), "standard input", "config", how)
     path = os.path.expanduser(text)
     there = files.exists(path)
     if there and path.endswith(WEIGHTS):
-        return _weights(path, allow, cls, mtp)
+        return _weights(path, how)
     if there and files.holds_config(path):
-        return _file(files.locate(path), None, allow, cls, mtp)
-    preset = _preset(text, cls, mtp)
+        return _file(files.locate(path), None, how)
+    preset = _preset(text, how)
     if preset is not None:
         return preset
     if there and any(entry.endswith(WEIGHTS) for entry in files.inside(path)):
-        return _weights(path, allow, cls, mtp)
+        return _weights(path, how)
     if there:
         files.locate(path)  # raises: a folder without a config
-    return _repository(text, allow, cls, mtp)
+    return _repository(text, how)
 
 
 def is_bare_weights(path: str) -> bool:
@@ -88,48 +103,55 @@ def is_bare_weights(path: str) -> bool:
     return path.endswith(WEIGHTS[1:]) or any(entry.endswith(WEIGHTS[1:]) for entry in files.inside(path))
 
 
-def _weights(path: str, allow: Collection[str], cls: str | None, mtp: bool) -> Model:
+def _weights(path: str, how: _How) -> Model:
     """A GGUF file, whose metadata are as good as a config."""
     from assay.sources import files
     from assay.sources.checkpoints.model import read_gguf_model
 
-    if mtp:
+    if how.mtp:
         raise SettingError(f"mtp is asked for; {files.title(path)} is read from its metadata, which say nothing of it")
-    return read_gguf_model(path, files.title(path), allow, cls)
+    if how.sizes:
+        raise SettingError(f"{', '.join(how.sizes)} cannot be set: {files.title(path)} holds weights of its own sizes")
+    return read_gguf_model(path, files.title(path), how.allow, how.cls)
 
 
-def _file(path: str, title: str | None, allow: Collection[str], cls: str | None, mtp: bool) -> Model:
+def _file(path: str, title: str | None, how: _How) -> Model:
     """A description where the name ends in .toml, else a config."""
     from assay.sources import files
     from assay.sources.shown import name
 
     raw, where, called = files.read(path), name(path), title or files.title(path)
     if not path.endswith(".toml"):
-        return _config(raw, where, called, allow, cls, mtp)
-    from assay.sources.descriptions import read_description
+        return _config(raw, where, called, how)
+    from assay.sources.descriptions import parse
     from assay.sources.jsontext import decode
 
-    _no_modules(mtp, where)
-    return read_description(decode(raw, where, "a description is TOML text"), where, called, cls)
+    return _described(parse(decode(raw, where, "a description is TOML text"), where), where, called, how)
 
 
-def _preset(text: str, cls: str | None, mtp: bool) -> Model | None:
+def _described(data: Mapping[str, Any], where: str, called: str, how: _How) -> Model:
+    """The tables of a description."""
+    from assay.sources.descriptions import read_table
+
+    if how.mtp:
+        raise SettingError(f"mtp is asked for; {where} is a description, which has no modules for further tokens")
+    if not how.sizes:
+        return read_table(data, where, called, how.cls)
+    from assay.sources.resized import checked, described, titled
+
+    anew = titled(where, how.sizes)
+    return checked(read_table(described(data, how.sizes, where), anew, called, how.cls), how.sizes)
+
+
+def _preset(text: str, how: _How) -> Model | None:
     if not text.isprintable() or not 0 < len(text) <= 100:
         return None
-    from assay.sources.presets import is_preset, read_preset
+    from assay.sources.presets import is_preset, table
 
-    if not is_preset(text):
-        return None
-    _no_modules(mtp, text)
-    return read_preset(text, cls)
+    return _described(table(text), f"{text}.toml", text, how) if is_preset(text) else None
 
 
-def _no_modules(mtp: bool, where: str) -> None:
-    if mtp:
-        raise SettingError(f"mtp is asked for; {where} is a description, which has no modules for further tokens")
-
-
-def _repository(text: str, allow: Collection[str], cls: str | None, mtp: bool) -> Model:
+def _repository(text: str, how: _How) -> Model:
     from assay.sources import hub
     from assay.sources.shown import name
 
@@ -141,7 +163,7 @@ def _repository(text: str, allow: Collection[str], cls: str | None, mtp: bool) -
         raise UnknownModel(f"{name(text)!r}: no file, no preset, and no repository is called so{_nearest(text)}")
     found = hub.cached(repository)
     if found is not None:
-        return _file(found, str(repository), allow, cls, mtp)
+        return _file(found, str(repository), how)
     tried = f"{repository}: no file, no preset, and not in the local cache ({name(hub.cache_folder())})"
     if not repository.owned:
         raise UnknownModel(f"{tried}{_nearest(text)}")
@@ -151,7 +173,7 @@ def _repository(text: str, allow: Collection[str], cls: str | None, mtp: bool) -
     raw, problem = hub.fetch(repository)
     if problem:
         raise UnknownModel(f"{tried}; {problem}{_nearest(text)}")
-    return _config(raw, f"{repository} on the hub", str(repository), allow, cls, mtp)
+    return _config(raw, f"{repository} on the hub", str(repository), how)
 
 
 def _nearest(text: str) -> str:
@@ -163,17 +185,27 @@ def _nearest(text: str) -> str:
     return f"; presets like it: {', '.join(near)}" if near else "; `assay models` lists the presets"
 
 
-def _config(raw: bytes, where: str, title: str, allow: Collection[str], cls: str | None, mtp: bool) -> Model:
-    from assay.sources.huggingface import read_config
+def _config(raw: bytes, where: str, title: str, how: _How) -> Model:
     from assay.sources.jsontext import parse
 
-    return read_config(parse(raw, where), where, title, allow, cls, mtp)
+    return _configured(parse(raw, where), where, title, how)
 
 
-def _held(data: Mapping[Any, Any], where: str, allow: Collection[str], cls: str | None, mtp: bool) -> Model:
+def _configured(data: Mapping[str, Any], where: str, title: str, how: _How) -> Model:
+    """The object of a config.json."""
     from assay.sources.huggingface import read_config
+
+    if not how.sizes:
+        return read_config(data, where, title, how.allow, how.cls, how.mtp)
+    from assay.sources.resized import checked, configured, titled
+
+    held = configured(data, how.sizes, where)
+    return checked(read_config(held, titled(where, how.sizes), title, how.allow, how.cls, how.mtp), how.sizes)
+
+
+def _held(data: Mapping[Any, Any], where: str, how: _How) -> Model:
     from assay.sources.jsontext import plain
     from assay.sources.shown import name
 
     title = data.get("_name_or_path") or data.get("name_or_path")
-    return read_config(plain(data, where), where, name(title) if isinstance(title, str) else "config", allow, cls, mtp)
+    return _configured(plain(data, where), where, name(title) if isinstance(title, str) else "config", how)
