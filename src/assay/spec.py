@@ -80,6 +80,18 @@ class Op:
         object.__setattr__(self, "activations", tuple(t for t in self.inputs if not t.is_weight))
         object.__setattr__(self, "weights", tuple(t for t in self.inputs if t.is_weight))
 
+    def __hash__(self) -> int:
+        """That of its fields, found once: ops are looked up again and again."""
+        known: int | None = self.__dict__.get("_hash")
+        if known is None:
+            known = hash((self.name, self.kind, self.inputs, self.axes, self.attrs, self.part))
+            self.__dict__["_hash"] = known
+        return known
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Without the hash, which another process makes otherwise."""
+        return {name: value for name, value in self.__dict__.items() if name != "_hash"}
+
     def attr(self, name: str, default: Any = None) -> Any:
         """The value of an attribute, or `default`."""
         for key, value in self.attrs:
@@ -329,15 +341,16 @@ def parse(line: str, part: str = "other") -> Op:
 
 def ops(part: str, *lines: str, **attrs: Any) -> list[Op]:
     """The ops of some lines, all of one part; `attrs` that are not None are added to each."""
-    if not attrs:
-        return [parse(line, part) for line in lines]
-    given = tuple((k, v) for k, v in attrs.items() if v is not None)
-    return [_with_attrs(parse(line, part), given) for line in lines]
+    if len(lines) == 1 and not attrs:
+        return [parse(lines[0], part)]
+    return [*_written(lines, part, tuple(attrs.items()))]
 
 
 @lru_cache(maxsize=4096)
-def _with_attrs(op: Op, given: Attrs) -> Op:
-    return replace(op, attrs=op.attrs + given) if given else op
+def _written(lines: tuple[str, ...], part: str, attrs: Attrs) -> tuple[Op, ...]:
+    given = tuple((k, v) for k, v in attrs if v is not None)
+    made = (parse(line, part) for line in lines)
+    return tuple(replace(op, attrs=op.attrs + given) if given else op for op in made)
 
 
 def parse_lines(text: str) -> tuple[Op, ...]:

@@ -6,10 +6,10 @@ Axes: u buckets of a learned bias of the distance.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any, Literal
 
 from assay.blocks.ends import Norm
+from assay.blocks.rewritten import over
 from assay.records import dataclass, replace
 from assay.size import Size
 from assay.spec import Axes, Block, Op, Tensor, ops
@@ -234,17 +234,6 @@ def of_this_pass(mask: str = "", queries: str = "n", keys: str = "c") -> list[Op
         f"k = keys(k[b {queries} g k]{given}) -> [b {keys} g k]",
         f"v = keys(v[b {queries} g v]{given}) -> [b {keys} g v]",
     )
-
-
-def over(made: Iterable[Op], old: str, new: str) -> list[Op]:
-    """The same ops with one axis in the place of another."""
-
-    def axes(named: Axes) -> Axes:
-        return tuple(new if axis == old else axis for axis in named)
-
-    return [
-        replace(op, inputs=tuple(replace(t, axes=axes(t.axes)) for t in op.inputs), axes=axes(op.axes)) for op in made
-    ]
 
 
 def alone(qk_width: Size, v_width: Size, heads: Size | None = None) -> Block:

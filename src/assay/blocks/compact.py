@@ -6,12 +6,12 @@ these and those that attend; s the narrow stream; W a word and its neighbours, j
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from assay.blocks.attention import Attention
-from assay.blocks.encoders import MaskedHead, Tables, within
+from assay.blocks.encoders import MaskedHead, Tables
 from assay.blocks.ends import VOCABULARY, Norm
+from assay.blocks.rewritten import as_part
 from assay.blocks.stacks import Layer
+from assay.records import dataclass
 from assay.spec import Op, ops
 
 
@@ -263,7 +263,7 @@ class SplitHead(MaskedHead):
             f"y = {self.activation}(y[b t j]) -> [b t j]",
         )
         if self.norm is not None:
-            made += within(self.norm.ops("y", "y", "head", "b t j", "j"))
+            made += as_part(self.norm.ops("y", "y", "head", "b t j", "j"), "head")
         table = "E[V s]" if self.tied else "Wout[s V]"
         made += ops("head", "first = slice(y[b t j]) -> [b t s]", "last = slice(y[b t j]) -> [b t rest]")
         made += ops(VOCABULARY, f"logits = linear(first[b t s], {table}, Bout[V]) -> [b t V]")

@@ -6,11 +6,12 @@ rows of a table of rotations, F frequencies.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import ClassVar, Literal
 
 from assay.blocks.attention import Attention
 from assay.blocks.ends import VOCABULARY, Embedding, Norm
+from assay.blocks.rewritten import as_part
 from assay.blocks.stacks import Body, Decoder, Ending, Layer, layer_segment, make_block
 from assay.errors import SizeError
 from assay.records import dataclass, replace
@@ -107,11 +108,6 @@ def _seeing_all(body: Body) -> Body:
     return replace(body, sees="all", reach=body.window, window=None)
 
 
-def within(made: Sequence[Op]) -> list[Op]:
-    """A norm between a head's own layers, as a part of the head."""
-    return [replace(op, part="head") for op in made]
-
-
 @dataclass(frozen=True)
 class MaskedHead:
     """The head of a masked-language model: a dense layer, activation, norm, vocabulary (Devlin et al. 2018)."""
@@ -144,7 +140,7 @@ class MaskedHead:
             made += ops("head", f"y = linear(y[b t d], Wdense[d j]{shift}) -> [b t j]")
             made += ops("head", f"y = {self.activation}(y[b t j]) -> [b t j]")
         if self.norm is not None:
-            made += within(self.norm.ops("y", "y", "head", f"b t {j}", j))
+            made += as_part(self.norm.ops("y", "y", "head", f"b t {j}", j), "head")
         table = f"E[V {j}]" if self.tied else f"Wout[{j} V]"
         made += ops(VOCABULARY, f"logits = linear(y[b t {j}], {table}{', Bout[V]' if self.bias else ''}) -> [b t V]")
         return made + (ops("head", "spare = idle(Bspare[V]) -> [V]") if self.spare else [])
@@ -186,7 +182,7 @@ class Pooler:
             made += ops("head", f"y = {self.activation}(y[{b} p]) -> [{b} p]")
         p = "p" if self.dense else "d"
         if self.after is not None:
-            made += within(self.after.ops("y", "y", "head", f"{b} {p}", p))
+            made += as_part(self.after.ops("y", "y", "head", f"{b} {p}", p), "head")
         if self.labels is not None:
             shift = ", Bscore[l]" if self.bias else ""
             made += ops("head", f"logits = linear(y[{b} {p}], Wscore[{p} l]{shift}) -> [{b} l]")

@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import ClassVar
 
-from assay.blocks.attention import Attention, CrossAttention, over
+from assay.blocks.attention import Attention, CrossAttention
 from assay.blocks.ends import Norm
 from assay.blocks.mlp import Mlp, feed_forward
+from assay.blocks.rewritten import over
 from assay.blocks.stacks import Decoder, Wrapped
 from assay.blocks.towers import Patches, Windowed
 from assay.records import dataclass, replace

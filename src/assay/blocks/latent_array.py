@@ -11,8 +11,8 @@ from assay.blocks.attention import Attention
 from assay.blocks.encoders import Encoder
 from assay.blocks.ends import VOCABULARY, Norm
 from assay.blocks.mlp import Mlp
+from assay.blocks.rewritten import begun, over
 from assay.blocks.stacks import layer_segments, make_block
-from assay.blocks.towers import owned
 from assay.records import dataclass
 from assay.spec import Op, Segment, ops
 
@@ -63,7 +63,7 @@ class Reading:
             f"m = {self.mlp.activation}(m[b {z} f]) -> [b {z} f]",
             f"m = linear(m[b {z} f], Wd[f {d}], Bd[{d}]) -> {at}",
         )
-        return owned([*made, *ops("other", f"{y} = add({y}{at}, m{at}) -> {at}")], f"{self.name}.")
+        return begun([*made, *ops("other", f"{y} = add({y}{at}, m{at}) -> {at}")], f"{self.name}.")
 
 
 @dataclass(frozen=True)
@@ -96,6 +96,4 @@ class LatentArray(Encoder):
 
 def over_width(made: list[Op]) -> list[Op]:
     """The tokens' ops, their width called j."""
-    from assay.blocks.attention import over
-
     return over(made, "d", "j")

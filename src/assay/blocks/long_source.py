@@ -5,9 +5,10 @@ Axes: s blocks, z global tokens, y tokens at hand and either of them; u buckets 
 
 from __future__ import annotations
 
-from assay.blocks.attention import Attention, of_this_pass, over
+from assay.blocks.attention import Attention, of_this_pass
 from assay.blocks.ends import Embedding, Norm
 from assay.blocks.mlp import Mlp
+from assay.blocks.rewritten import over
 from assay.blocks.stacks import Layer
 from assay.records import dataclass, replace
 from assay.spec import Op, Tensor, ops

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from assay.blocks.attention import Attention, over
+from assay.blocks.attention import Attention
 from assay.blocks.encoder_decoder import EncoderDecoder
 from assay.blocks.ends import Embedding
+from assay.blocks.rewritten import over
 from assay.blocks.towers import Tower
 from assay.records import dataclass, replace
 from assay.spec import Op, Segment, Sight, ops

@@ -11,8 +11,9 @@ from __future__ import annotations
 from assay.blocks.attention import Attention
 from assay.blocks.ends import Embedding, Norm
 from assay.blocks.mlp import activate
+from assay.blocks.rewritten import begun
 from assay.blocks.stacks import Body
-from assay.records import dataclass, replace
+from assay.records import dataclass
 from assay.spec import Op, ops
 
 
@@ -105,13 +106,3 @@ class SharedBlock:
         made += ops("other", "yl = linear(ym[b n d], hybrid.Wlink[d o]) -> [b n o]")
         made += ops("other", "yl = rename(yl[b n o]) -> [b n d]", f"xm = add({x}[b n d], yl[b n d]) -> [b n d]")
         return made + begun(self.norm.ops("xm", "xm", "a") + self.mixer.ops("xm", y), "hybrid.")
-
-
-def begun(found: list[Op], prefix: str) -> list[Op]:
-    """The same ops, the names of their weights begun with a prefix."""
-
-    def named(op: Op) -> Op:
-        inputs = tuple(replace(t, name=prefix + t.name) if t.is_weight else t for t in op.inputs)
-        return replace(op, inputs=inputs)
-
-    return [named(op) for op in found]

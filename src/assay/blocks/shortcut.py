@@ -11,7 +11,7 @@ from assay.blocks.ends import Norm
 from assay.blocks.latent import Latent
 from assay.blocks.mlp import activate, feed_forward
 from assay.blocks.moe import Router
-from assay.blocks.shared_block import begun
+from assay.blocks.rewritten import begun
 from assay.blocks.stacks import Layer
 from assay.records import dataclass, replace
 from assay.spec import Op, ops

@@ -5,12 +5,13 @@ A tower's batch is the images; what an image's positions are is fixed by its siz
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import ClassVar, Protocol, Self
 
-from assay.blocks.attention import Attention, of_this_pass, over
+from assay.blocks.attention import Attention, of_this_pass
 from assay.blocks.ends import Norm
 from assay.blocks.mlp import Mlp
+from assay.blocks.rewritten import as_part, begun, over
 from assay.blocks.stacks import Decoder, Ending, Layer, Wrapped, layer_segments, make_block
 from assay.records import dataclass, replace
 from assay.size import Size
@@ -169,15 +170,7 @@ class Probe:
         behind = [*attention.attend(), *attention.emit("x", "y"), *self.norm.ops("y", "z", "p")]
         behind += [*self.mlp.ops("z", "z"), *ops("other", "y = add(y[b n d], z[b n d]) -> [b n d]")]
         made += over(behind, "n", "m")
-        return owned([*made, *ops("head", "y = first(y[b m d]) -> [b d]")], "probe.")
-
-
-def owned(made: Sequence[Op], prefix: str) -> list[Op]:
-    """The same ops with the names of their weights below a prefix."""
-    return [
-        replace(op, inputs=tuple(replace(t, name=prefix + t.name) if t.is_weight else t for t in op.inputs))
-        for op in made
-    ]
+        return begun([*made, *ops("head", "y = first(y[b m d]) -> [b d]")], "probe.")
 
 
 @dataclass(frozen=True)
@@ -245,7 +238,7 @@ class Tower:
         """All of it one part of the model, where it is one."""
         if self.part is None:
             return block
-        return replace(block, ops=tuple(replace(op, part=self.part) for op in block.ops))
+        return replace(block, ops=tuple(as_part(block.ops, self.part)))
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,8 @@ element of the state once and reads it out `reads` times, one multiply-add each 
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from assay.kinds.base import Extent, Kind, Work, dimension, expect, flat, register, same_axes, union
 from assay.size import Size, is_integer
 from assay.spec import Axes, Op
@@ -54,6 +56,7 @@ def _peak(op: Op, extent: Extent) -> Work:
     return {"add": elements, "compare": elements}
 
 
+@lru_cache(maxsize=4096)
 def _columns(op: Op) -> Axes:
     """The axis of a kernel's columns: neither a channel that it reads nor one that it makes."""
     known = {*op.axes, *op.inputs[0].axes}

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from assay.errors import SettingError
-from assay.kinds import Extent, kind_of
+from assay.kinds import Extent
+from assay.readings.plans import plan_of
 from assay.size import Size, lift
 from assay.spec import Block, Model, Segment, Weight
 
@@ -39,10 +40,8 @@ def _taken(to: Size | str | tuple[str, int], sizes: Mapping[str, Size]) -> Size:
 def bind(block: Block, sizes: Mapping[str, Size]) -> Extent:
     """The extent of a block in a setting, with the axes that its ops make. Raises SizeError for an open axis."""
     extent = Extent({**sizes, **block.sizes})
-    for op in block.ops:
-        kind = kind_of(op)
-        if kind.bind is not None:
-            kind.bind(op, extent)
+    for op, bound in plan_of(block.ops).binding:
+        bound(op, extent)
     return extent
 
 

@@ -5,16 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from assay.errors import SettingError, SizeError
-from assay.kinds import Extent, Visible, kind_of
+from assay.errors import SettingError
+from assay.kinds import Extent, Visible
 from assay.readings.binding import as_model, bind, identity, placed
 from assay.readings.conventions import Convention
 from assay.readings.conventions import convention as convention_of
 from assay.readings.dtypes import bytes_of
+from assay.readings.plans import Known, Line, Plan, plan_of
 from assay.readings.setting import Setting, setting
 from assay.records import dataclass, field
-from assay.size import Size, exact_div, shown
-from assay.spec import Block, Model, Op, Segment
+from assay.size import Size, per, shown
+from assay.spec import Block, Model, Segment
 
 Parts = Mapping[str, Size]
 
@@ -152,11 +153,7 @@ class Count:
         """
         if self.mixed:
             raise SettingError("counts of several settings were added; their FLOPs have no one number of tokens")
-        tokens = self.setting.batch * self.setting.tokens
-        try:
-            return exact_div(self.flops.total, tokens)
-        except SizeError:
-            return self.flops.total / tokens
+        return per(self.flops.total, self.setting.batch * self.setting.tokens)
 
     def __str__(self) -> str:
         asked, held = self.setting, self.weight_bytes
@@ -239,7 +236,8 @@ def count_setting(model: Model, asked: Setting) -> Count:
     prices = convention_of(asked.convention)
     seen: set[str] = set()  # what an earlier block holds: a tied head, shared layers
     sizes = asked.sizes()
-    rows = tuple(count_segment(segment, asked, sizes, prices, seen) for segment in model.segments)
+    memory: dict[Plan, Known] = {}
+    rows = tuple(count_segment(segment, asked, sizes, prices, seen, memory) for segment in model.segments)
     weights = sum((row.parameters for row in rows), start=Parameters())
     return Count(
         weights,
@@ -270,77 +268,99 @@ def weight_bytes(model: Model, weights: Parameters, asked: Setting) -> Size | No
 
 
 def count_segment(
-    segment: Segment, asked: Setting, sizes: Mapping[str, Size], prices: Convention, seen: set[str]
+    segment: Segment,
+    asked: Setting,
+    sizes: Mapping[str, Size],
+    prices: Convention,
+    seen: set[str],
+    memory: dict[Plan, Known],
 ) -> Row:
-    """One distinct block, times its layers."""
+    """One distinct block, times its layers. `memory` holds what blocks before it came to."""
     block = segment.absorbed if segment.absorbed is not None and asked.latent == "absorbed" else segment.block
     extent = bind(block, placed(segment, sizes))
+    plan = plan_of(block.ops)
+    known = memory.setdefault(plan, Known()).turn(extent)
     return Row(
         segment.name,
         segment.layers,
-        parameters(segment, block, extent, seen),
-        flops(block, extent, prices).times(segment.times),
-        cache(block, extent, asked).times(segment.times),
+        parameters(segment, block, known.of("held", plan.weight_axes, lambda: _held(plan, extent)), seen),
+        flops(block, extent, prices, known=known).times(segment.times),
+        known.of("cache", plan.state_axes, lambda: cache(block, extent, asked)).times(segment.times),
     )
 
 
-def flops(block: Block, extent: Extent, prices: Convention, seen: Extent | None = None) -> Flops:
-    """FLOPs of the block's ops, dense over `extent` and visible over `seen`, the same pass by default."""
+def flops(
+    block: Block, extent: Extent, prices: Convention, seen: Extent | None = None, known: Known | None = None
+) -> Flops:
+    """FLOPs of the block's ops, dense over `extent` and visible over `seen`, the same pass by default.
+
+    `known` is what the same ops came to in another block of the same pass.
+    """
     seen = Visible(extent.sizes).shared_with(extent) if seen is None else seen
+    plan = plan_of(block.ops)
+    news = None if known is None else known.news
+    figures: list[tuple[Size, Size]] = []
+    last = [] if known is None or news is None else known.figures["flops"]
     by_part: dict[str, Size] = {}
     scores: Size = 0
     lit: Size = 0  # what the mask lets through
-    only = prices.contractions_only
-    for op in block.ops:
-        kind = kind_of(op)
-        if only and not kind.contracts:
-            continue
-        spent = prices.flops(kind.work(op, extent))
-        shown = spent
-        if extent.keys and touches(op, extent):
-            shown = prices.flops(kind.work(op, seen))
-            if prices.visible:
-                spent = shown
+    for line in plan.contracting if prices.contractions_only else plan.lines:
+        if news is not None and line.axes.isdisjoint(news):
+            spent, shown = last[len(figures)]
+        else:
+            spent, shown = _spent(line, extent, seen, prices)
+        figures.append((spent, shown))
         lit = lit + shown
-        part, _, sub = op.part.partition(".")
-        by_part[part] = by_part.get(part, 0) + spent
-        if sub == "scores":
+        by_part[line.part] = by_part.get(line.part, 0) + spent
+        if line.scores:
             scores = scores + spent
+    if known is not None:
+        known.figures["flops"] = figures
     total = sum(by_part.values(), start=0)
     return Flops(total, lit, scores, by_part)
 
 
-def touches(op: Op, extent: Extent) -> bool:
-    """True where the op's work spans an axis of keys."""
-    return any(axis in extent.keys for tensor in op.inputs for axis in tensor.axes)
+def _spent(line: Line, extent: Extent, seen: Extent, prices: Convention) -> tuple[Size, Size]:
+    """FLOPs of an op, and those that the mask lets through."""
+    spent = prices.flops(line.work(line.op, extent))
+    if not extent.keys or line.spans.isdisjoint(extent.keys):
+        return spent, spent
+    shown = prices.flops(line.work(line.op, seen))
+    return (shown if prices.visible else spent), shown
 
 
-def parameters(segment: Segment, block: Block, extent: Extent, seen: set[str]) -> Parameters:
+def _held(plan: Plan, extent: Extent) -> list[tuple[Size, Size]]:
+    """Elements of each weight, and those that one token passes."""
+    made = []
+    for op, weight, kind in plan.weights:
+        elements = extent(weight.axes)
+        made.append((elements, elements if kind.active is None else kind.active(op, extent, weight)))
+    return made
+
+
+def parameters(segment: Segment, block: Block, held: list[tuple[Size, Size]], seen: set[str]) -> Parameters:
     """Weights that no earlier block holds, each once; those of a layer times its layers."""
     by_part: dict[str, Size] = {}
     active: Size = 0
     buffers: Size = 0
     head: Size = 0
+    layers = segment.copies
     here: set[str] = set()  # a path with {i} is another tensor in another segment's layers
-    for op in block.ops:
-        for weight in op.weights:
-            where = block.weight(weight.name)
-            key = identity(weight.name, where)
-            held = here if "{i}" in where.path else seen
-            if key in held:
-                continue
-            held.add(key)
-            copies = segment.copies if "{i}" in where.path else 1
-            elements = copies * extent(weight.axes)
-            if where.buffer:
-                buffers = buffers + elements
-                continue
-            part, _, sub = op.part.partition(".")
-            by_part[part] = by_part.get(part, 0) + elements
-            if sub == "vocabulary" and weight is op.weights[0]:
-                head = head + elements
-            passed = kind_of(op).active
-            active = active + (elements if passed is None else copies * passed(op, extent, weight))
+    for (op, weight, _), (elements, passed) in zip(plan_of(block.ops).weights, held, strict=True):
+        where = block.weight(weight.name)
+        key = identity(weight.name, where)
+        known, copies = (here, layers) if "{i}" in where.path else (seen, 1)
+        if key in known:
+            continue
+        known.add(key)
+        if where.buffer:
+            buffers = buffers + copies * elements
+            continue
+        part, _, sub = op.part.partition(".")
+        by_part[part] = by_part.get(part, 0) + copies * elements
+        active = active + copies * passed
+        if sub == "vocabulary" and weight is op.weights[0]:
+            head = head + copies * elements
     return Parameters(sum(by_part.values(), start=0), active, buffers, head, by_part)
 
 
@@ -349,10 +369,7 @@ def cache(block: Block, extent: Extent, asked: Setting) -> Cache:
     total: Size = 0
     more: Size = 0
     lasting: Size = 0
-    for op in block.ops:
-        kind = kind_of(op)
-        if kind.state is None:
-            continue
+    for op, kind in plan_of(block.ops).stateful:
         kept = asked.state if kind.kept == "state" else asked.cache
         held = bytes_of(kind.state(op, extent), kept)
         total = total + held

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from assay.blocks import Attention, Mlp, Norm, Rope
-from assay.blocks.attention import over
 from assay.blocks.mlp import feed_forward
-from assay.blocks.towers import Drawn, Multimodal, Patches, Tower, owned
+from assay.blocks.rewritten import begun, over
+from assay.blocks.towers import Drawn, Multimodal, Patches, Tower
 from assay.sources.config import Config
 from assay.sources.families import FAMILIES
 from assay.sources.families.common import activation, depth, family, pre_norm, under
@@ -59,7 +59,7 @@ IDS = ("image_start_token_id", "image_end_token_id", "video_start_token_id", "vi
 def merger(c: Config, width: int, out: int, side: int, norm: Norm) -> Drawn:
     """A norm, a convolution over the neighbours, a matrix, a gated layer."""
     inner = c.size("intermediate_size", 13696)
-    gated = owned(feed_forward("tower", "y", "y", "Wg Wu Wd", "f", True, activation(c), ""), "merge.")
+    gated = begun(feed_forward("tower", "y", "y", "Wg Wu Wd", "f", True, activation(c), ""), "merge.")
     made: list[Op] = [
         *norm.ops("x", "x", "f"),
         *ops(

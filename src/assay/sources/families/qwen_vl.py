@@ -6,8 +6,9 @@ from collections.abc import Callable
 from typing import Any
 
 from assay.blocks import Attention, Layer, Mlp, Norm, Rope
+from assay.blocks.rewritten import begun
 from assay.blocks.stacks import Body
-from assay.blocks.towers import Drawn, Multimodal, Patches, Tower, Windowed, owned
+from assay.blocks.towers import Drawn, Multimodal, Patches, Tower, Windowed
 from assay.sources.config import Config
 from assay.sources.families import FAMILIES
 from assay.sources.families.common import activation, by_kind, depth, family, pre_norm, under
@@ -176,7 +177,7 @@ def qwen3_visual(c: Config, deep: bool = True) -> tuple[Tower, Sight]:
     places = c.sequence("deepstack_visual_indexes", lambda v: type(v) is int and v >= 0, "indices of layers")
     if deep:
         count = 3 if places is None and "deepstack_visual_indexes" not in c.data else len(places or [])
-        every = owned(merged(norm, "gelu", "q d"), "deep.")
+        every = begun(merged(norm, "gelu", "q d"), "deep.")
         ends += [merger("deepstack", every, width, out, squared, tuple(range(count)))] if count else []
     elif places:
         c.fail("deepstack_visual_indexes", "an empty list for this model_type")
