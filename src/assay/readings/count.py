@@ -15,7 +15,7 @@ from assay.readings.plans import Known, Line, Plan, plan_of
 from assay.readings.setting import Setting, setting
 from assay.records import dataclass, field
 from assay.size import Size, per, shown
-from assay.spec import Block, Model, Segment
+from assay.spec import Block, Model, Op, Segment
 
 Parts = Mapping[str, Size]
 
@@ -323,10 +323,16 @@ def flops(
 def _spent(line: Line, extent: Extent, seen: Extent, prices: Convention) -> tuple[Size, Size]:
     """FLOPs of an op, and those that the mask lets through."""
     spent = prices.flops(line.work(line.op, extent))
-    if not extent.keys or line.spans.isdisjoint(extent.keys):
+    if not touches(line.op, extent):
         return spent, spent
     shown = prices.flops(line.work(line.op, seen))
     return (shown if prices.visible else spent), shown
+
+
+def touches(op: Op, extent: Extent) -> bool:
+    """True where the op's work spans an axis of keys."""
+    keys = extent.keys.keys()
+    return bool(keys) and not all(keys.isdisjoint(tensor.axes) for tensor in op.inputs)
 
 
 def _held(plan: Plan, extent: Extent) -> list[tuple[Size, Size]]:
@@ -369,9 +375,9 @@ def cache(block: Block, extent: Extent, asked: Setting) -> Cache:
     total: Size = 0
     more: Size = 0
     lasting: Size = 0
-    for op, kind in plan_of(block.ops).stateful:
+    for op, kind, left in plan_of(block.ops).stateful:
         kept = asked.state if kind.kept == "state" else asked.cache
-        held = bytes_of(kind.state(op, extent), kept)
+        held = bytes_of(left(op, extent), kept)
         total = total + held
         if kind.grows is None:
             lasting = lasting + held

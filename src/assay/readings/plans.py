@@ -25,16 +25,15 @@ def _axes(op: Op) -> frozenset[str]:
 
 
 class Line:
-    """An op as a fold over work sees it; `spans` are the axes of its operands."""
+    """An op as a fold over work sees it."""
 
-    __slots__ = ("axes", "op", "part", "scores", "spans", "work")
+    __slots__ = ("axes", "op", "part", "scores", "work")
 
     def __init__(self, op: Op, work: Callable[[Op, Extent], Work]) -> None:
         self.op = op
         self.work = work
         self.part, _, sub = op.part.partition(".")
         self.scores = sub == "scores"
-        self.spans = frozenset(chain.from_iterable(tensor.axes for tensor in op.inputs))
         self.axes = _axes(op)
 
 
@@ -49,8 +48,8 @@ class Plan:
         self.binding = [(op, kind.bind) for op, kind in kinds if kind.bind is not None]
         self.lines = [Line(op, kind.work) for op, kind in kinds]
         self.contracting = [line for line, (_, kind) in zip(self.lines, kinds, strict=True) if kind.contracts]
-        self.stateful: list[tuple[Op, Kind]] = [(op, kind) for op, kind in kinds if kind.state is not None]
-        self.state_axes = _together(op for op, _ in self.stateful)
+        self.stateful = [(op, kind, kind.state) for op, kind in kinds if kind.state is not None]
+        self.state_axes = _together(op for op, _, _ in self.stateful)
         self.weights: list[tuple[Op, Tensor, Kind]] = [(op, one, kind) for op, kind in kinds for one in op.weights]
         # a weight has the axes of its own; how much of it is active may depend on others
         active = _together(op for op, _, kind in self.weights if kind.active is not None)
