@@ -25,10 +25,11 @@ MAY_IMPORT: dict[str, set[str]] = {
     "sources": SPEC | {"kinds", "blocks", "rewrites"},  # a config may say how its weights are rewritten
     "rewrites": SPEC | {"kinds"},
     "readings": SPEC | {"kinds"},
+    "execution": SPEC | {"kinds", "readings"},  # it runs what readings count
     "hardware": LEAVES,
     "counter": LEAVES | {"report"},  # what it counts is its own; it prints as the rest does
     "report": SPEC | {"kinds", "blocks", "readings", "rewrites", "hardware"},
-    "__init__": SPEC | {"kinds", "blocks", "sources", "rewrites", "readings", "hardware", "counter"},
+    "__init__": SPEC | {"kinds", "blocks", "sources", "rewrites", "readings", "hardware", "counter", "execution"},
     "__main__": {"cli"},
     "cli": LEAVES | {"report", "commands"},
     "commands": SPEC | {"kinds", "blocks", "sources", "rewrites", "readings", "hardware", "report", "__init__"},

@@ -26,6 +26,7 @@ from __future__ import annotations
 
 from assay.errors import (
     AssayError,
+    BuildError,
     KindError,
     MeasureError,
     NotationError,
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
     from assay.blocks.written import block
     from assay.counter.result import Measurement
     from assay.counter.run import measure
+    from assay.execution.module import build
     from assay.readings.conventions import CONVENTIONS, Convention
     from assay.readings.count import Cache, Count, Flops, Parameters, Row, count
     from assay.readings.setting import Setting
@@ -54,6 +56,7 @@ __all__ = [
     "CONVENTIONS",
     "AssayError",
     "Block",
+    "BuildError",
     "Cache",
     "Convention",
     "Count",
@@ -77,6 +80,7 @@ __all__ = [
     "Utilization",
     "Weight",
     "block",
+    "build",
     "count",
     "flops_per_token",
     "load",
@@ -90,6 +94,7 @@ _HOME = {
     "assay.blocks.written": "block",
     "assay.counter.result": "Measurement",
     "assay.counter.run": "measure",
+    "assay.execution.module": "build",
     "assay.readings.conventions": "CONVENTIONS Convention",
     "assay.readings.count": "Cache Count Flops Parameters Row count",
     "assay.readings.setting": "Setting",

@@ -6,6 +6,7 @@ AssayError
 ├── SizeError        a size that is no positive integer, array or symbol, or does not divide
 ├── SettingError     a batch, length, dtype, convention … that cannot be asked of this model
 ├── MeasureError     PyTorch code that cannot be measured: an op without a rule, or no PyTorch
+├── BuildError       a description that cannot be run: an op without a function, a shape that is not the one said
 └── SourceError      a file, a key or a value of it that cannot be read as a model
     └── UnknownModel     nothing by that name: no file, no preset, no cached or reachable repository
 
@@ -48,3 +49,7 @@ class SourceError(AssayError):
 
 class UnknownModel(SourceError):
     """No file, preset or repository answers to the name."""
+
+
+class BuildError(AssayError):
+    """A description that cannot be run as it is asked to."""

@@ -1,0 +1,33 @@
+"""Parameters before any training: gains one, biases zero, the rest normal."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import torch
+
+if TYPE_CHECKING:
+    from assay.execution.module import Executable
+
+DEVIATION = 0.02  # of a normal distribution, where the family says no other (Radford et al. 2019)
+NORMS = ("rmsnorm", "layernorm")
+
+
+def initialize(module: Executable, seed: int | None = None) -> None:
+    """Set every parameter; the same ones for the same seed. Tensors on the meta device are left alone."""
+    rng = None if seed is None else torch.Generator(device="cpu").manual_seed(seed)
+    with torch.no_grad():
+        for tensor in [*module.parameters(), *module.buffers()]:
+            if tensor.is_meta:
+                continue
+            if tensor.dim() >= 2:
+                drawn = torch.empty(tensor.shape, dtype=torch.float32).normal_(0.0, DEVIATION, generator=rng)
+                tensor.copy_(drawn)
+            else:
+                tensor.zero_()
+        for layer in [*module.source_plan, *module.plan]:
+            for step in layer.steps:
+                if step.op.kind in NORMS and step.op.weights and not step.op.attr("unit_offset"):
+                    gain = layer.stored(step.op.weights[0].name)
+                    if not gain.is_meta:
+                        gain.fill_(1.0)

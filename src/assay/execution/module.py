@@ -1,0 +1,297 @@
+"""The whole: segments in order, each op run by the function of its kind, each shape as the description says."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Mapping
+from importlib import import_module
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from assay.errors import BuildError
+from assay.execution.initial import initialize
+from assay.execution.sites import RULES, Call, Run, Site
+from assay.execution.storage import Tree, Weights, allocate
+from assay.kinds import kind_of
+from assay.readings.binding import bind, placed
+from assay.readings.setting import Setting, setting
+from assay.records import dataclass
+from assay.spec import Block, Model, Op, Segment
+
+for _module in ("compress", "contract", "keys", "layout", "pointwise", "reduce", "scan", "state"):
+    import_module(f"assay.execution.rules.{_module}")  # each registers the functions of its kinds
+
+SOURCE = "m"  # the axis of the setting that a segment of the encoder takes its tokens from
+MEMORY = "memory"  # what the encoder leaves, as the decoder calls it
+
+
+@dataclass(frozen=True)
+class Step:
+    """An op of a layer, ready to run: its function, where its operands stand, where its result goes."""
+
+    op: Op
+    run: Run
+    inputs: tuple[int, ...]
+    output: int
+    last: tuple[int, ...]  # what nobody needs behind it
+
+
+@dataclass(frozen=True)
+class Layer:
+    """One layer of a segment, or the segment that occurs once."""
+
+    segment: Segment
+    block: Block
+    layer: int | None
+    steps: tuple[Step, ...]
+    slots: int
+    reads: tuple[tuple[str, tuple[str, ...], int], ...]  # values from before: name, axes, where they go
+    gives: tuple[tuple[str, int], ...]  # values for later
+    weights: Weights
+    root: Tree
+
+    def stored(self, weight: str) -> Tensor:
+        """What is stored of a weight by its name in the block, all of it where several lie in one tensor."""
+        return self.weights.stored(self.root, weight, self.layer)()
+
+    def where(self) -> str:
+        """As an error names it."""
+        return self.segment.name if self.layer is None else f"{self.segment.name} {self.layer}"
+
+
+class Cache:
+    """What passes leave for later ones: keys and values, states; and how many tokens they were made of."""
+
+    def __init__(self) -> None:
+        self.tokens = 0
+        self.source = 0
+        self.state: dict[Hashable, Any] = {}
+
+    def storages(self) -> Iterator[Tensor]:
+        """Every tensor kept."""
+        for kept in self.state.values():
+            yield from (kept if isinstance(kept, tuple) else (kept,))
+
+    def bytes(self) -> int:
+        """Bytes of all tensors kept."""
+        return sum(t.numel() * t.element_size() for t in self.storages() if isinstance(t, Tensor))
+
+
+class Executable(Tree):
+    """A model that runs. Its parameters have the names of the public implementation.
+
+    Token ids are `[b n]`, a source `[b m]`; what comes out is the last op's result, logits `[b t V]` of a model
+    with a head.
+    """
+
+    def __init__(self, model: Model, dtype: torch.dtype, device: torch.device) -> None:
+        super().__init__()
+        self.description = model
+        allocate(self, model, dtype, device)
+        encoders = [s for s in model.segments if s.axes.get("n") == SOURCE]
+        self.paired = bool(encoders) and len(encoders) < len(model.segments)
+        needed = _needed(model)
+        self.source_plan = [one for s in encoders for one in self._layers(s, needed)] if self.paired else []
+        rest = [s for s in model.segments if not (self.paired and s in encoders)]
+        self.plan = [one for s in rest for one in self._layers(s, needed)]
+        self._checked: set[Hashable] = set()
+
+    def forward(
+        self,
+        tokens: Tensor,
+        source: Tensor | None = None,
+        *,
+        cache: Cache | None = None,
+        mask: Tensor | None = None,
+        source_mask: Tensor | None = None,
+        bias: Tensor | None = None,
+        logits: str = "all",
+        **given: Tensor,
+    ) -> Tensor:
+        """Run a pass over `tokens` `[b n]`, behind those that `cache` has seen.
+
+        `source` is an encoder-decoder's source, `[b m]`: needed in the first pass, and held in the cache for the later.
+        `mask` `[b, past + n]` and `source_mask` `[b m]` are true where a token is one and not padding; `bias`, added to
+        the scores of self-attention, spans batch, heads, tokens and keys, or broadcasts to them. `logits` is all or
+        last. `given` are further inputs by the names that the notation has for them, such as `type`.
+        Raises BuildError for a shape that is not the description's.
+        """
+        past = 0 if cache is None else cache.tokens
+        batch, n = tokens.shape[:2]
+        values: dict[str, Tensor] = {}
+        state = None if cache is None else cache.state
+        m = 0
+        if self.paired:
+            if source is None and not past:
+                raise BuildError(f"{self.description.name} reads a source: give it beside the tokens")
+            m = source.shape[1] if source is not None and not past else 0
+        asked = self._asked(batch, n, past, (cache.source if past and cache else m) or None, logits)
+        check = asked not in self._checked
+        if self.paired:
+            if m and source is not None:
+                call = Call(m, 0, "all", source_mask, source_mask, None, {**given, "ids": source}, None, tokens.device)
+                self._through(self.source_plan, call, values, asked if check else None)
+                values[MEMORY] = values.pop("x")
+            else:
+                values[MEMORY] = self._empty_memory(batch, tokens.device)
+        call = Call(
+            n, past, logits, mask, source_mask, bias, {**given, "ids": tokens, "source": source}, state, tokens.device
+        )
+        result = self._through(self.plan, call, values, asked if check else None)
+        if check:
+            self._checked.add(asked)
+        if cache is not None:
+            cache.tokens = past + n
+            cache.source = cache.source or m
+        return result
+
+    def cache(self) -> Cache:
+        """An empty cache, to be given to every pass of one text."""
+        return Cache()
+
+    def _asked(self, batch: int, n: int, past: int, source: int | None, logits: str) -> tuple[Any, ...]:
+        return (batch, n, past, source, logits)
+
+    def _sizes(self, asked: tuple[Any, ...]) -> Mapping[str, Any]:
+        """Every axis of the setting."""
+        batch, n, past, source, logits = asked
+        made: Setting = setting(self.description, batch=batch, tokens=n, past=past, source=source, logits=logits)
+        return made.sizes()
+
+    def _empty_memory(self, batch: int, device: torch.device) -> Tensor:
+        """No source positions: what the encoder left was turned into keys and values in the first pass."""
+        width = next(
+            layer.block.sizes[axes[-1]] for layer in self.plan for name, axes, _ in layer.reads if name == MEMORY
+        )
+        like = next(self.parameters())
+        return torch.empty((batch, 0, int(width)), dtype=like.dtype, device=device)
+
+    def _through(self, layers: list[Layer], call: Call, values: dict[str, Tensor], asked: Any) -> Tensor:
+        """The result of the last op of some layers, each behind the other."""
+        result: Any = None
+        sizes = None if asked is None else self._sizes(asked)
+        for layer in layers:
+            slots: list[Any] = [None] * layer.slots
+            for name, axes, slot in layer.reads:
+                slots[slot] = values[name] if name in values else given(call, name, axes, layer)
+            if sizes is None:
+                for step in layer.steps:
+                    slots[step.output] = result = step.run(call, *[slots[i] for i in step.inputs])
+                    for slot in step.last:
+                        slots[slot] = None
+            else:
+                extent = bind(layer.block, placed(layer.segment, sizes)).sizes
+                for step in layer.steps:
+                    slots[step.output] = result = step.run(call, *[slots[i] for i in step.inputs])
+                    _same_shape(layer, step.op, result, extent)
+                    for slot in step.last:
+                        slots[slot] = None
+            for name, slot in layer.gives:
+                values[name] = slots[slot]
+        return result
+
+    def _layers(self, segment: Segment, needed: frozenset[str]) -> Iterator[Layer]:
+        """The layers of a segment, ready to run."""
+        sizes = _static(segment)
+        weights = Weights(segment, segment.block, sizes)
+        for _ in range(segment.passes):
+            for layer in segment.layers or (None,):
+                yield self._layer(segment, weights, layer, needed)
+
+    def _layer(self, segment: Segment, weights: Weights, layer: int | None, needed: frozenset[str]) -> Layer:
+        block = segment.block
+        slots: dict[str, int] = {}
+        reads: list[tuple[str, tuple[str, ...], int]] = []
+        rows: list[tuple[Op, Run, tuple[int, ...], int]] = []
+        count = 0
+        for index, op in enumerate(block.ops):
+            for operand in op.activations:
+                if operand.name not in slots:
+                    slots[operand.name] = count
+                    reads.append((operand.name, operand.axes, count))
+                    count += 1
+            inputs = tuple(slots[operand.name] for operand in op.activations)
+            rule = RULES.get(op.kind)
+            site = Site(self.description, self, weights, index, layer)
+            if rule is None:
+                raise site.refuse(f"the kind {kind_of(op).name} has no function in PyTorch yet")
+            rows.append((op, rule(site), inputs, count))
+            slots[op.name] = count
+            count += 1
+        made = {op.name for op in block.ops}
+        gives = tuple((name, slots[name]) for name in sorted(made & needed))
+        kept = {slot for _, slot in gives}
+        used: set[int] = set(kept)
+        steps: list[Step] = []
+        for op, run, inputs, output in reversed(rows):
+            last = tuple(slot for slot in dict.fromkeys((*inputs, output)) if slot not in used)
+            used.update(inputs)
+            steps.append(Step(op, run, inputs, output, last))
+        return Layer(segment, block, layer, tuple(reversed(steps)), count, tuple(reads), gives, weights, self)
+
+
+def given(call: Call, name: str, axes: tuple[str, ...], layer: Layer) -> Tensor:
+    """What no op makes: ids, positions, what the caller gave. Raises BuildError."""
+    found = call.given.get(name)
+    if found is not None:
+        return found
+    if name == "at":
+        return positions(call, axes)
+    if name == "type":
+        return torch.zeros_like(call.given["ids"])
+    raise BuildError(f"{layer.where()} reads {name}[{' '.join(axes)}]: give it by that name")
+
+
+def positions(call: Call, axes: tuple[str, ...]) -> Tensor:
+    """The positions of the tokens of this pass, `[n]`."""
+    return call.once(("positions",), lambda: torch.arange(call.past, call.past + call.tokens, device=call.device))
+
+
+def _needed(model: Model) -> frozenset[str]:
+    """Names that some block reads and does not make before: what is carried from layer to layer."""
+    found = {"x"}
+    for segment in model.segments:
+        made: set[str] = set()
+        for op in segment.block.ops:
+            found |= {operand.name for operand in op.activations} - made
+            made.add(op.name)
+    return frozenset(found)
+
+
+def _static(segment: Segment) -> dict[str, int]:
+    """The axes that no setting changes."""
+    sizes = {**segment.block.sizes, **{a: s for a, s in segment.axes.items() if isinstance(s, int)}}
+    return {axis: int(size) for axis, size in sizes.items()}
+
+
+def _same_shape(layer: Layer, op: Op, result: Tensor, sizes: Mapping[str, Any]) -> None:
+    """Raise BuildError where a result has not the shape that the description says."""
+    said = [sizes[axis] for axis in op.axes]
+    if list(result.shape) == said:
+        return
+    if len(said) != result.dim():
+        raise BuildError(f"{layer.where()}: {op}: {result.dim()} axes come out, {len(said)} are said")
+    axis, is_, should = next((axis, a, b) for axis, a, b in zip(op.axes, result.shape, said, strict=True) if a != b)
+    raise BuildError(f"{layer.where()}: {op}: axis {axis} has {is_} elements, and the description says {should}")
+
+
+def build(
+    model: Model | Block,
+    *,
+    dtype: Any = None,
+    device: Any = None,
+    seed: int | None = None,
+    **sizes: object,
+) -> Executable:
+    """A model, or a block with `sizes` for its open axes, as a `torch.nn.Module` that runs its ops.
+
+    Parameters are named as in the public implementation and initialized as the field does: gains one, biases zero,
+    the rest normal with the family's standard deviation. Raises BuildError for what cannot be run.
+    """
+    from assay.readings.binding import as_model
+
+    whole = model if isinstance(model, Model) else as_model(model, sizes)
+    made = Executable(whole, dtype or torch.float32, torch.device(device or "cpu"))
+    initialize(made, seed)
+    return made

@@ -1,0 +1,193 @@
+"""Element by element."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import reduce
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from assay.execution.masks import hide
+from assay.execution.rotary import rotation
+from assay.execution.sites import Call, Run, Site, fit, fitted, runs
+from assay.execution.storage import Getter
+
+ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
+    "relu": functional.relu,
+    "relu2": lambda x: functional.relu(x).square(),
+    "silu": functional.silu,
+    "sigmoid": torch.sigmoid,
+    "tanh": torch.tanh,
+    "gelu": functional.gelu,
+    "gelu_tanh": lambda x: functional.gelu(x, approximate="tanh"),
+    "quick_gelu": lambda x: x * torch.sigmoid(1.702 * x),
+    "identity": lambda x: x,
+    "exp": torch.exp,
+    "softplus": functional.softplus,
+    "sqrtsoftplus": lambda x: functional.softplus(x).sqrt(),
+}
+
+
+def _unary(function: Callable[[Tensor], Tensor]) -> Callable[[Site], Run]:
+    def rule(site: Site) -> Run:
+        turned = fit(site.op.inputs[0].axes, site.op.axes)
+        if turned is None:
+            return lambda call, x: function(x)
+        return lambda call, x: function(turned(x))
+
+    return rule
+
+
+for _name, _function in ACTIVATIONS.items():
+    runs(_name)(_unary(_function))
+
+
+def operands(site: Site) -> list[Callable[[list[Tensor]], Tensor]]:
+    """How to get each operand, weights among them, beside the result's axes, from the activations in order."""
+    op = site.op
+    made: list[Callable[[list[Tensor]], Tensor]] = []
+    at = 0
+    for operand in op.inputs:
+        if operand.is_weight:
+            made.append(_stored(fitted(site.weight(operand), operand.axes, op.axes)))
+        else:
+            made.append(_given(at, fit(operand.axes, op.axes)))
+            at += 1
+    return made
+
+
+def _stored(get: Getter) -> Callable[[list[Tensor]], Tensor]:
+    return lambda given: get()
+
+
+def _given(at: int, change: Callable[[Tensor], Tensor] | None) -> Callable[[list[Tensor]], Tensor]:
+    return (lambda given: given[at]) if change is None else (lambda given: change(given[at]))
+
+
+def _fold(function: Callable[[Tensor, Tensor], Tensor]) -> Callable[[Site], Run]:
+    def rule(site: Site) -> Run:
+        gets = operands(site)
+        return lambda call, *given: reduce(function, [get(given) for get in gets])  # type: ignore[arg-type]
+
+    return rule
+
+
+runs("mul")(_fold(torch.mul))
+runs("div")(_fold(torch.div))
+
+
+@runs("add")
+def add(site: Site) -> Run:
+    """x + y + …, the first times `keep`, the others times `scale`."""
+    gets = operands(site)
+    keep, scale = site.value("keep"), site.value("scale")
+    if keep is None and scale is None:
+        if len(gets) == 2:
+            a, b = gets
+            return lambda call, *given: a(given) + b(given)  # type: ignore[arg-type]
+        return lambda call, *given: reduce(torch.add, [get(given) for get in gets])  # type: ignore[arg-type]
+    if isinstance(keep, str) or isinstance(scale, str):
+        raise site.refuse("its multipliers are not known as numbers")
+
+    def run(call: Call, *given: Tensor) -> Tensor:
+        first, *others = [get(given) for get in gets]  # type: ignore[arg-type]
+        first = first if keep is None else first * keep
+        return reduce(lambda a, b: a + (b if scale is None else b * scale), others, first)
+
+    return run
+
+
+@runs("lerp")
+def lerp(site: Site) -> Run:
+    """w x + (1 - w) y."""
+    x, y, w = operands(site)
+    return lambda call, *given: torch.lerp(y(given), x(given), w(given))  # type: ignore[arg-type]
+
+
+@runs("scale")
+def scale(site: Site) -> Run:
+    """Times a constant: of scores 1 / sqrt(k), where nothing is said, over the axes that they were summed over."""
+    by = site.value("by")
+    if by is None:
+        made = site.source_of(site.op.inputs[0])
+        if made is None or made.kind != "contract":
+            raise site.refuse("the constant is not known")
+        summed = [a for a in made.inputs[0].axes if a not in made.axes]
+        by = math.prod(site.size(a) for a in summed) ** -0.5
+    return lambda call, x: x * by
+
+
+@runs("softcap")
+def softcap(site: Site) -> Run:
+    """cap tanh(x / cap)."""
+    cap = site.value("cap")
+    return lambda call, x: torch.tanh(x / cap) * cap
+
+
+@runs("clip")
+def clip(site: Site) -> Run:
+    """No further from zero than a limit."""
+    limit = site.value("limit")
+    return lambda call, x: x.clamp(-limit, limit)
+
+
+@runs("swiglu_clamp")
+def swiglu_clamp(site: Site) -> Run:
+    """min(z, limit) sigmoid(alpha z) (u + 1), u within the limit (OpenAI 2025, gpt-oss)."""
+    alpha, limit = site.value("alpha"), site.value("limit")
+
+    def run(call: Call, z: Tensor, u: Tensor) -> Tensor:
+        z, u = z.clamp(max=limit), u.clamp(-limit, limit)
+        return (u + 1) * (z * torch.sigmoid(z * alpha))
+
+    return run
+
+
+@runs("swiglu_limit")
+def swiglu_limit(site: Site) -> Run:
+    """silu(min(z, limit)) times u within the limit."""
+    limit = site.value("limit")
+    return lambda call, z, u: functional.silu(z.clamp(max=limit)) * u.clamp(-limit, limit)
+
+
+@runs("mask")
+def mask(site: Site) -> Run:
+    """Scores as they are where the mask lets a query see a key, else so low that a softmax gives zero."""
+    return hide(site)
+
+
+@runs("alibi")
+def alibi(site: Site) -> Run:
+    """Scores plus a slope of the head times the distance (Press et al. 2022), and masked."""
+    hidden = hide(site)
+    axes = site.op.axes
+    heads = [a for a in axes[:-1] if a in site.stored.sizes]
+    count = math.prod(site.size(a) for a in heads)
+    shape = [site.size(a) if a in heads else 1 for a in axes]
+
+    def run(call: Call, s: Tensor) -> Tensor:
+        def make() -> Tensor:
+            slopes = torch.tensor(_slopes(count), dtype=torch.float32, device=s.device).reshape(shape)
+            at = torch.arange(1 - s.shape[-1], 1, dtype=torch.float32, device=s.device)
+            return slopes * at
+
+        # the same for every query but for a constant of its row, which a softmax takes away again
+        return hidden(call, s + call.once(("alibi", count, s.shape[-1]), make).to(s.dtype))
+
+    return run
+
+
+def _slopes(heads: int) -> list[float]:
+    """2^(-8 j / heads), where heads are a power of two; between them every second one of twice as many."""
+    power = 2 ** math.floor(math.log2(heads))
+    slopes = [2 ** (-8 * (j + 1) / power) for j in range(power)]
+    return slopes + [2 ** (-4 * (2 * j + 1) / power) for j in range(heads - power)]
+
+
+@runs("rope")
+def rope(site: Site) -> Run:
+    """Pairs turned by their position (Su et al. 2021)."""
+    return rotation(site)

@@ -1,0 +1,159 @@
+"""Over an axis: softmax, norms, sums, top-k."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from assay.execution.sites import Call, Run, Site, fit, fitted, runs
+from assay.kinds.reduce import over
+from assay.spec import Axes
+
+
+@runs("softmax")
+def softmax(site: Site) -> Run:
+    """exp(x) over its sum; a learned sink is one more term of the sum."""
+    op = site.op
+    dim = op.axes.index(op.attr("over", op.axes[-1]))
+    turned = fit(op.activations[0].axes, op.axes)
+    if not op.weights:
+        return lambda call, x: torch.softmax(x if turned is None else turned(x), dim)
+    sink = op.weights[0]
+    get = fitted(site.weight(sink), sink.axes, tuple(a for a in op.axes if a != op.axes[dim]))
+
+    def run(call: Call, x: Tensor) -> Tensor:
+        x = x if turned is None else turned(x)
+        sinks = get()
+        while sinks.dim() < x.dim() - 1:
+            sinks = sinks.unsqueeze(0)
+        sinks = sinks.unsqueeze(dim).expand(*(1 if i == dim else s for i, s in enumerate(x.shape)))
+        both = torch.softmax(torch.cat((x, sinks), dim), dim)
+        return both.narrow(dim, 0, x.shape[dim])
+
+    return run
+
+
+def _normed(site: Site) -> tuple[list[int], Callable[[Tensor], Tensor] | None, Axes]:
+    """The sizes normed over, how they come last, and in which order the axes then stand."""
+    axes = site.op.axes
+    last = tuple(a for a in axes if a in over(site.op))
+    order = tuple(a for a in axes if a not in last) + last
+    return [site.size(a) for a in last], fit(site.op.activations[0].axes, order), order
+
+
+def _norm(site: Site, function: Callable[..., Tensor], default: float) -> Run:
+    op = site.op
+    sizes, turn, order = _normed(site)
+    back = fit(order, op.axes) if order != op.axes else None
+    eps = site.value("eps")
+    eps = default if eps is None else eps
+    offset = bool(op.attr("unit_offset"))
+    plain = all(w.axes == order[len(order) - len(sizes) :] for w in op.weights)
+    groups = [tuple(order[len(order) - len(sizes) :])] if plain else []
+    if plain:
+        gets = [site.weight(w, *((a,) for a in w.axes)) for w in op.weights]
+    else:
+        gets = [fitted(site.weight(w), w.axes, order) for w in op.weights]
+    del groups
+
+    def run(call: Call, x: Tensor) -> Tensor:
+        if turn is not None:
+            x = turn(x)
+        weights = [get() for get in gets]
+        if offset and weights:
+            weights[0] = weights[0] + 1.0
+        if plain:
+            y = function(x, sizes, *weights, eps=eps)
+        else:
+            y = function(x, sizes, eps=eps)
+            if weights:
+                y = y * weights[0]
+            if len(weights) > 1:
+                y = y + weights[1]
+        return y if back is None else back(y)
+
+    return run
+
+
+def _rms(x: Tensor, sizes: list[int], gain: Tensor | None = None, *, eps: float) -> Tensor:
+    return functional.rms_norm(x, sizes, gain, eps)
+
+
+def _layer(
+    x: Tensor, sizes: list[int], gain: Tensor | None = None, bias: Tensor | None = None, *, eps: float
+) -> Tensor:
+    return functional.layer_norm(x, sizes, gain, bias, eps)
+
+
+@runs("rmsnorm")
+def rmsnorm(site: Site) -> Run:
+    """x over its root mean square, times a gain."""
+    return _norm(site, _rms, 1e-6)
+
+
+@runs("layernorm")
+def layernorm(site: Site) -> Run:
+    """x less its mean over its deviation, times a gain, plus a bias."""
+    return _norm(site, _layer, 1e-5)
+
+
+def _dropped(site: Site) -> tuple[list[int], Callable[[Tensor], Tensor] | None]:
+    given = site.op.inputs[0].axes
+    kept = tuple(a for a in given if a in site.op.axes)
+    return [i for i, a in enumerate(given) if a not in site.op.axes], fit(kept, site.op.axes)
+
+
+@runs("sum")
+def sum_(site: Site) -> Run:
+    """Over the axes that the result lacks."""
+    dims, after = _dropped(site)
+    return lambda call, x: x.sum(dims) if after is None else after(x.sum(dims))
+
+
+@runs("mean")
+def mean(site: Site) -> Run:
+    """Over the axes that the result lacks."""
+    dims, after = _dropped(site)
+    return lambda call, x: x.mean(dims) if after is None else after(x.mean(dims))
+
+
+@runs("normalize")
+def normalize(site: Site) -> Run:
+    """x over its sum."""
+    dim = site.op.axes.index(site.op.attr("over", site.op.axes[-1]))
+    return lambda call, x: x / (x.sum(dim, keepdim=True) + 1e-20)
+
+
+@runs("topk")
+def topk(site: Site) -> Run:
+    """Indices of the largest along the axes that are traded; of the best groups alone where there are groups."""
+    op = site.op
+    given = op.inputs[0].axes
+    lost = tuple(a for a in given if a not in op.axes)
+    (made,) = [a for a in op.axes if a not in given]
+    lead = tuple(a for a in given if a not in lost)
+    if given != (*lead, *lost) or op.axes != (*lead, made):
+        raise site.refuse("topk chooses along the last axis")
+    groups, kept = site.value("groups"), site.value("keep_groups")
+    count = site.size(made)
+    joined = len(lost)
+
+    def run(call: Call, x: Tensor) -> Tensor:
+        x = x if joined == 1 else x.flatten(-joined)
+        if groups and kept and kept < groups:
+            x = _best_groups(x, groups, kept)
+        return torch.topk(x, min(count, x.shape[-1]), dim=-1, sorted=False).indices
+
+    return run
+
+
+def _best_groups(x: Tensor, groups: int, kept: int) -> Tensor:
+    """Scores of the groups whose two best experts sum highest; those of others zero (DeepSeek-AI 2024, V3)."""
+    each = x.unflatten(-1, (groups, -1))
+    best = each.topk(min(2, each.shape[-1]), dim=-1).values.sum(-1)
+    chosen = best.topk(kept, dim=-1, sorted=False).indices
+    open_ = torch.zeros_like(best, dtype=torch.bool).scatter(-1, chosen, True)
+    return each.masked_fill(~open_.unsqueeze(-1), 0.0).flatten(-2)

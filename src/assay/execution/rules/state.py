@@ -1,0 +1,69 @@
+"""What a pass leaves for the next."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+from assay.execution.sites import Call, Run, Site, fit, runs
+from assay.kinds.base import traded
+
+
+def _renamed(site: Site) -> tuple[int, Callable[[Tensor], Tensor] | None]:
+    queries, keys = traded(site.op)
+    given, made = site.op.inputs[0].axes, site.op.axes
+    called = tuple(keys if a == queries else a for a in given)
+    return made.index(keys), fit(called, made)
+
+
+@runs("append")
+def append(site: Site) -> Run:
+    """Keys or values of these tokens behind those kept: all of them, or as many as a window or chunk can still see."""
+    dim, turned = _renamed(site)
+    window = site.value("window") if site.op.attr("window") is not None else site.value("chunk")
+    key = site.key
+
+    def run(call: Call, x: Tensor) -> Tensor:
+        if turned is not None:
+            x = turned(x)
+        if call.state is None:
+            return x
+        held = call.state.get(key)
+        if held is not None:
+            x = torch.cat((held, x), dim)
+        kept = x
+        if window is not None and x.shape[dim] > window - 1:
+            kept = x.narrow(dim, x.shape[dim] - (window - 1), window - 1)
+        call.state[key] = kept
+        return x
+
+    return run
+
+
+@runs("reuse")
+def reuse(site: Site) -> Run:
+    """Keys or values at hand that an earlier layer made: the same tensor."""
+    _, turned = _renamed(site)
+    return lambda call, x: x if turned is None else turned(x)
+
+
+@runs("hold")
+def hold(site: Site) -> Run:
+    """Keys or values of a source, made in the first pass."""
+    _, turned = _renamed(site)
+    key = site.key
+
+    def run(call: Call, x: Tensor) -> Tensor:
+        if turned is not None:
+            x = turned(x)
+        if call.state is None:
+            return x
+        held = call.state.get(key)
+        if held is not None:
+            return held
+        call.state[key] = x
+        return x
+
+    return run

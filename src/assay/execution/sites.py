@@ -1,0 +1,126 @@
+"""What the function of an op knows before it runs (its site), and what it is told each time (the call)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any
+
+from torch import Tensor
+
+from assay.errors import BuildError
+from assay.execution.storage import Getter, Tree, Weights
+from assay.records import dataclass, field
+from assay.spec import Axes, Model, Op
+from assay.spec import Tensor as Operand
+
+Run = Callable[..., Tensor]  # (call, *activations) -> result
+Rule = Callable[["Site"], Run]
+
+RULES: dict[str, Rule] = {}
+
+
+def runs(*kinds: str) -> Callable[[Rule], Rule]:
+    """A rule is how ops of these kinds run. Raises BuildError where one of them runs otherwise already."""
+
+    def add(rule: Rule) -> Rule:
+        for kind in kinds:
+            if kind in RULES:
+                raise BuildError(f"the kind {kind!r} runs in two ways")
+            RULES[kind] = rule
+        return rule
+
+    return add
+
+
+@dataclass()
+class Call:
+    """One pass: how many tokens, how many before them, and what was given with them.
+
+    `mask` is True where a token of the context is there, [b, past + tokens]; `source_mask` the same of the source;
+    `bias` is added to attention scores. `state` holds what ops leave for the next pass, None where nothing is kept.
+    """
+
+    tokens: int
+    past: int = 0
+    logits: str = "all"
+    mask: Tensor | None = None
+    source_mask: Tensor | None = None
+    bias: Tensor | None = None
+    given: dict[str, Tensor] = field(default_factory=dict)
+    state: dict[Hashable, Any] | None = None
+    device: Any = None
+    memo: dict[Hashable, Any] = field(default_factory=dict)  # what several layers need, made once
+
+    def once(self, key: Hashable, make: Callable[[], Any]) -> Any:
+        """What `make` gives, made at the first asking in this pass."""
+        found = self.memo.get(key)
+        if found is None:
+            found = self.memo[key] = make()
+        return found
+
+
+class Site:
+    """Where an op stands: its layer, its operands, its weights, the sizes that no setting changes."""
+
+    def __init__(self, model: Model, root: Tree, weights: Weights, index: int, layer: int | None) -> None:
+        self.model, self.root, self.stored, self.index, self.layer = model, root, weights, index, layer
+        self.block, self.segment = weights.block, weights.segment
+        self.op: Op = self.block.ops[index]
+
+    def size(self, axis: str) -> int:
+        """The size of an axis of the architecture."""
+        return self.stored.sizes[axis]
+
+    def value(self, name: str, default: Any = None) -> Any:
+        """An attribute; where it names a size of the block, that size."""
+        value = self.op.attr(name, default)
+        return self.stored.sizes.get(value, value) if isinstance(value, str) else value
+
+    def weight(self, weight: Operand, *groups: Axes) -> Getter:
+        """How to get a weight with a dimension for each group of axes; for each axis where no groups are named."""
+        wanted: Sequence[Axes] = groups or [(axis,) for axis in weight.axes]
+        return self.stored.view(self.root, weight, self.layer, wanted)
+
+    def makers(self, axis: str) -> list[Op]:
+        """The ops of this block whose results are the first to have an axis."""
+        ops = self.block.ops
+        return [op for op in ops if axis in op.axes and all(axis not in t.axes for t in op.activations)]
+
+    def source_of(self, operand: Operand) -> Op | None:
+        """The op before this one that made an operand."""
+        return next((op for op in reversed(self.block.ops[: self.index]) if op.name == operand.name), None)
+
+    @property
+    def key(self) -> Hashable:
+        """What tells the state of this op from all others."""
+        return (self.segment.name, self.segment.layers, self.layer, self.index)
+
+    def where(self) -> str:
+        """The op as an error names it."""
+        layer = "" if self.layer is None else f" {self.layer}"
+        return f"{self.segment.name}{layer}: {self.op}"
+
+    def refuse(self, why: str) -> BuildError:
+        """An error that names the op."""
+        return BuildError(f"{self.where()}: {why}")
+
+
+def fit(axes: Axes, to: Axes) -> Callable[[Tensor], Tensor] | None:
+    """How a tensor of some axes is brought beside one of others: in their order, 1 where it lacks an axis.
+
+    None where there is nothing to do: the same axes in the same order, or the last of them.
+    """
+    have = [axis for axis in to if axis in axes]
+    if tuple(have) == axes and to[len(to) - len(axes) :] == axes:
+        return None
+    order = [axes.index(axis) for axis in have]
+    index = tuple(slice(None) if axis in axes else None for axis in to)
+    if order == sorted(order):
+        return lambda tensor: tensor[index]
+    return lambda tensor: tensor.permute(order)[index]
+
+
+def fitted(get: Getter, axes: Axes, to: Axes) -> Getter:
+    """The same of a weight."""
+    change = fit(axes, to)
+    return get if change is None else lambda: change(get())

@@ -1,0 +1,230 @@
+"""Where weights lie: one parameter for each stored tensor, by its published name, seen along the axes of the notation.
+
+A weight of the notation is a view of what is stored: a part of it along one dimension, its dimensions taken apart,
+put in another order and together again. What is not needed of that is not done.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from math import prod
+
+import torch
+from torch import Tensor, nn
+
+from assay.errors import BuildError
+from assay.readings.tensors import Entry, dimensions, tensors
+from assay.records import dataclass
+from assay.spec import Axes, Block, Model, Segment
+from assay.spec import Tensor as Operand
+
+Getter = Callable[[], Tensor]
+Change = Callable[[Tensor], Tensor]
+
+_EACH = re.compile(r"\{(?!i\})([^{}]+)\}")  # axes in a path: one tensor for each index of them
+
+
+@dataclass(frozen=True)
+class Place:
+    """A stored dimension of one weight: its axes; where several weights share it, what is before the part that is
+    the weight's own, how long they are together, where it begins and how long it is.
+    """
+
+    axes: Axes
+    before: Axes = ()
+    whole: int = 0
+    start: int = 0
+    length: int = 0
+
+    @property
+    def shared(self) -> bool:
+        """True where it holds more than this weight."""
+        return self.whole != self.length
+
+
+def names(entry: Entry) -> Iterator[tuple[str, int | None]]:
+    """Every stored tensor of an entry: its name, and the layer it belongs to."""
+    for layer in entry.layers or (None,):
+        path = entry.path if layer is None else entry.path.replace("{i}", str(layer))
+        copies = entry.times // max(1, len(entry.layers))
+        for index in range(copies):
+            yield _EACH.sub(str(index), path), layer
+
+
+class Tree(nn.Module):  # type: ignore[misc]
+    """Modules that do nothing but name what is stored: `model.layers.0.self_attn.q_proj.weight`."""
+
+    def hold(self, name: str, tensor: Tensor, *, parameter: bool) -> None:
+        """Keep a tensor under a dotted name."""
+        owner, leaf = self.owner(name)
+        if parameter:
+            owner.register_parameter(leaf, nn.Parameter(tensor))
+        else:
+            owner.register_buffer(leaf, tensor)
+
+    def owner(self, name: str) -> tuple[nn.Module, str]:
+        """The module that holds, or is to hold, what has this name; and its name there."""
+        *path, leaf = name.split(".")
+        owner: nn.Module = self
+        for part in path:
+            child = owner._modules.get(part)
+            if child is None:
+                child = Tree()
+                owner._modules[part] = child  # add_module would refuse names that nn.Module has itself: type, half
+            owner = child
+        return owner, leaf
+
+
+def allocate(root: Tree, model: Model, dtype: torch.dtype, device: torch.device) -> None:
+    """An empty tensor for each that the description stores."""
+    for entry in tensors(model):
+        shape = tuple(int(size) for size in entry.shape)
+        for name, _ in names(entry):
+            root.hold(name, torch.empty(shape, dtype=dtype, device=device), parameter=not entry.buffer)
+
+
+def getter(root: Tree, name: str) -> Getter:
+    """What is stored under a name, at the time of asking: a parameter may be replaced."""
+    owner, leaf = root.owner(name)
+    kept = owner._parameters if leaf in owner._parameters else owner._buffers
+
+    def get() -> Tensor:
+        return kept[leaf]
+
+    return get
+
+
+class Weights:
+    """The weights of a block as they are stored: which of them share a tensor, and in which order."""
+
+    def __init__(self, segment: Segment, block: Block, sizes: dict[str, int]) -> None:
+        self.segment, self.block, self.sizes = segment, block, sizes
+        self.pieces: dict[str, list[tuple[str, int]]] = {}
+        self.dims: dict[str, tuple[str, ...]] = {}
+        for op in block.ops:
+            for weight in op.weights:
+                if weight.name in self.dims:
+                    continue
+                where = block.weight(weight.name)
+                self.dims[weight.name] = dims = dimensions(op, weight, where.layout)
+                for dim in dims:
+                    if "+" in dim:
+                        _, own = _taken_apart(dim)
+                        self.pieces.setdefault(where.path, []).append((weight.name, self.extent(own)))
+
+    def extent(self, axes: Axes) -> int:
+        """How long a dimension of some axes is; a number stands for itself."""
+        return prod(int(axis) if axis.isdigit() else self.sizes[axis] for axis in axes)
+
+    def places(self, weight: str) -> list[Place]:
+        """The dimensions of a weight's stored tensor."""
+        made = []
+        pieces = self.pieces.get(self.block.weight(weight).path, [])
+        for dim in self.dims[weight]:
+            before, own = _taken_apart(dim)
+            if "+" not in dim:
+                made.append(Place(own))
+                continue
+            start = 0
+            for name, length in pieces:
+                if name == weight:
+                    break
+                start += length
+            made.append(Place(own, before, sum(length for _, length in pieces), start, self.extent(own)))
+        return made
+
+    def each(self, weight: str) -> Axes:
+        """The axes for each index of which there is a tensor of its own."""
+        return tuple(axis for found in _EACH.findall(self.block.weight(weight).path) for axis in found.split())
+
+    def stored(self, root: Tree, weight: str, layer: int | None) -> Getter:
+        """What holds a weight; where there is a tensor for each head or expert, all of them behind each other."""
+        path = self.block.weight(weight).path
+        if layer is not None:
+            path = path.replace("{i}", str(layer))
+        each = self.each(weight)
+        if not each:
+            return getter(root, path)
+        return _stack([getter(root, _EACH.sub(str(j), path)) for j in range(self.extent(each))])
+
+    def view(self, root: Tree, weight: Operand, layer: int | None, groups: Sequence[Axes]) -> Getter:
+        """A weight with one dimension for each group of axes, made of what is stored whenever it is asked for."""
+        each = self.each(weight.name)
+        stored = self.stored(root, weight.name, layer)
+        places = ([Place(each)] if each else []) + [
+            place for place in self.places(weight.name) if not each or not set(place.axes) <= set(each)
+        ]
+        changes = _changes(places, [tuple(group) for group in groups], self.extent, str(weight))
+        if not changes:
+            return stored
+        if len(changes) == 1:
+            (change,) = changes
+            return lambda: change(stored())
+
+        def get() -> Tensor:
+            tensor = stored()
+            for change in changes:
+                tensor = change(tensor)
+            return tensor
+
+        return get
+
+
+def _stack(parts: list[Getter]) -> Getter:
+    return lambda: torch.stack([part() for part in parts])
+
+
+def _taken_apart(dim: str) -> tuple[Axes, Axes]:
+    """The axes of a stored dimension: what is before a +, and the weight's own."""
+    before, plus, own = dim.replace("(", " ").replace(")", " ").partition("+")
+    return (tuple(before.split()), tuple(own.split())) if plus else ((), tuple(before.split()))
+
+
+def _changes(places: list[Place], groups: list[Axes], extent: Callable[[Axes], int], what: str) -> list[Change]:
+    """How to come from what is stored to the groups asked for, in as few steps as it takes."""
+    changes: list[Change] = []
+    held: list[Axes] = []
+    for place in places:
+        at = len(held)
+        if place.before:
+            changes.append(_unflatten(at, (extent(place.before), place.whole)))
+            held.append(place.before)
+            at += 1
+        if place.shared or place.before:
+            changes.append(_narrow(at, place.start, place.length))
+        held.append(place.axes)
+    if held == groups:
+        return changes
+    held = [tuple(axis for axis in axes if not axis.isdigit()) for axes in held]
+    if sum(map(len, held)) != sum(map(len, groups)):
+        raise BuildError(f"{what} is stored along {held}, which is not what it is used along: {groups}")
+    filled = [axes for axes in held if axes]
+    if filled == groups:
+        return [*changes, _reshape([extent(axes) for axes in groups])]
+    if len(filled) == len(held) and sorted(filled) == sorted(groups):
+        return [*changes, _permute([held.index(group) for group in groups])]
+    flat = [axis for axes in held for axis in axes]
+    wanted = [axis for group in groups for axis in group]
+    changes.append(_reshape([extent((axis,)) for axis in flat]))
+    if flat != wanted:
+        changes.append(_permute([flat.index(axis) for axis in wanted]))
+    if [(axis,) for axis in wanted] != groups:
+        changes.append(_reshape([extent(group) for group in groups]))
+    return changes
+
+
+def _unflatten(dim: int, sizes: tuple[int, ...]) -> Change:
+    return lambda tensor: tensor.unflatten(dim, sizes)
+
+
+def _narrow(dim: int, start: int, length: int) -> Change:
+    return lambda tensor: tensor.narrow(dim, start, length)
+
+
+def _reshape(sizes: list[int]) -> Change:
+    return lambda tensor: tensor.reshape(sizes)
+
+
+def _permute(order: list[int]) -> Change:
+    return lambda tensor: tensor.permute(order)
