@@ -92,7 +92,7 @@ def _listing(
     rows = []
     parameters: Size = 0
     for op in block.ops:
-        new, buffers, shared = _own(segment, block, op, extent, (here, seen))
+        new, buffers, shared = own_weights(segment, block, op, extent, (here, seen))
         parameters = parameters + sum((elements * times for elements, times in new), start=0)
         held = sum((elements for elements, _ in new), start=0)
         flops = prices.flops(kind_of(op).work(op, spent))
@@ -110,7 +110,7 @@ def _listing(
     )
 
 
-def _own(
+def own_weights(
     segment: Segment, block: Block, op: Op, extent: Extent, held: tuple[set[str], set[str]]
 ) -> tuple[list[tuple[Size, int]], Size, bool]:
     """The op's weights that no earlier op holds, each with how many layers have one of their own; buffers; shared."""
