@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from assay.blocks.block_residual import PLAIN, StateDecoder, StateLayer, attend_states
-from assay.blocks.stacks import layer_segment
+from assay.blocks.stacks import layer_segments, stored
 from assay.records import dataclass, replace
 from assay.spec import Op, Segment, ops
 
@@ -88,28 +88,22 @@ class LoopedDecoder(StateDecoder):
     def segments(self, names: Mapping[str, str]) -> tuple[Segment, ...]:
         """Those of the decoder; a looped layer stands for itself, once for its first pass and once for the others."""
         names = names if self.names is None else self.names
+        end = self.start + len(self.told)
         made: list[Segment] = []
         for segment in super().segments(names):
-            looped = [i for i in segment.layers if self.start <= i < self.start + len(self.told)]
-            if not looped:
-                made.append(segment)
-                continue
+            looped = [i for i in segment.layers if self.start <= i < end]
             alone = tuple(i for i in segment.layers if i not in looped)
-            if alone:
-                made.append(layer_segment(self.layers[alone[0]], alone, self.width, names, {}, "layers.{i}."))
-            made += [self.one(i, names) for i in looped]
+            if alone or not looped:
+                made.append(replace(segment, layers=alone))
+            made += [numbered(segment, i, names) for i in looped]
+        again = layer_segments(self.told, self.width, names)
+        more = {i: replace(segment, passes=self.passes - 1) for segment in again for i in segment.layers}
         at = len(made) - (2 if self.head is not None else 1)
-        more = [self.again(i, names) for i in range(self.start, self.start + len(self.told))]
-        return (*made[:at], *more, *made[at:])
+        return (*made[:at], *(numbered(more[i], self.start + i, names) for i in sorted(more)), *made[at:])
 
-    def one(self, index: int, names: Mapping[str, str]) -> Segment:
-        """The first pass of a looped layer, under names of its own, which later passes share."""
-        own = {weight: path.replace("{i}", str(index)) for weight, path in names.items()}
-        return layer_segment(self.layers[index], (index,), self.width, own, {}, f"layers.{index}.")
 
-    def again(self, index: int, names: Mapping[str, str]) -> Segment:
-        """The other passes of a looped layer."""
-        own = {weight: path.replace("{i}", str(index)) for weight, path in names.items()}
-        layer = self.told[index - self.start]
-        found = layer_segment(layer, (index,), self.width, own, {}, f"layers.{index}.")
-        return replace(found, passes=self.passes - 1)
+def numbered(segment: Segment, index: int, names: Mapping[str, str]) -> Segment:
+    """One layer of a segment under names of its own, which other passes share."""
+    own = {weight: path.replace("{i}", str(index)) for weight, path in names.items()}
+    kept = {weight: stored(weight, own, f"layers.{index}.") for weight in segment.block.stored}
+    return replace(segment, layers=(index,), block=replace(segment.block, stored=kept))

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from assay.errors import SettingError
 from assay.kinds import Extent
-from assay.readings.plans import plan_of
+from assay.readings.plans import Plan, plan_of
 from assay.size import Size, lift
 from assay.spec import Block, Model, Segment, Weight
 
@@ -37,10 +37,10 @@ def _taken(to: Size | str | tuple[str, int], sizes: Mapping[str, Size]) -> Size:
     return sizes.get(to, 0) if isinstance(to, str) else to
 
 
-def bind(block: Block, sizes: Mapping[str, Size]) -> Extent:
+def bind(block: Block, sizes: Mapping[str, Size], plan: Plan | None = None) -> Extent:
     """The extent of a block in a setting, with the axes that its ops make. Raises SizeError for an open axis."""
     extent = Extent({**sizes, **block.sizes})
-    for op, bound in plan_of(block.ops).binding:
+    for op, bound in (plan_of(block.ops) if plan is None else plan).binding:
         bound(op, extent)
     return extent
 

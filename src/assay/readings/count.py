@@ -277,47 +277,47 @@ def count_segment(
 ) -> Row:
     """One distinct block, times its layers. `memory` holds what blocks before it came to."""
     block = segment.absorbed if segment.absorbed is not None and asked.latent == "absorbed" else segment.block
-    extent = bind(block, placed(segment, sizes))
     plan = plan_of(block.ops)
+    extent = bind(block, placed(segment, sizes), plan)
     known = memory.setdefault(plan, Known()).turn(extent)
     return Row(
         segment.name,
         segment.layers,
-        parameters(segment, block, known.of("held", plan.weight_axes, lambda: _held(plan, extent)), seen),
-        flops(block, extent, prices, known=known).times(segment.times),
+        parameters(segment, block, plan, known.of("held", plan.weight_axes, lambda: _held(plan, extent)), seen),
+        _flops(plan, extent, prices, Visible(extent.sizes).shared_with(extent), known).times(segment.times),
         known.of("cache", plan.state_axes, lambda: cache(block, extent, asked)).times(segment.times),
     )
 
 
-def flops(
-    block: Block, extent: Extent, prices: Convention, seen: Extent | None = None, known: Known | None = None
-) -> Flops:
-    """FLOPs of the block's ops, dense over `extent` and visible over `seen`, the same pass by default.
-
-    `known` is what the same ops came to in another block of the same pass.
-    """
+def flops(block: Block, extent: Extent, prices: Convention, seen: Extent | None = None) -> Flops:
+    """FLOPs of the block's ops, dense over `extent` and visible over `seen`, the same pass by default."""
     seen = Visible(extent.sizes).shared_with(extent) if seen is None else seen
-    plan = plan_of(block.ops)
-    news = None if known is None else known.news
-    figures: list[tuple[Size, Size]] = []
-    last = [] if known is None or news is None else known.figures["flops"]
+    return _flops(plan_of(block.ops), extent, prices, seen, Known())
+
+
+def _flops(plan: Plan, extent: Extent, prices: Convention, seen: Extent, known: Known) -> Flops:
+    """The same; of another block of the same ops, only those that some changed size touches are looked at again."""
+    lines = plan.contracting if prices.contractions_only else plan.lines
+    figures: dict[Line, tuple[Size, Size]] = known.figures.setdefault("work", {})
     by_part: dict[str, Size] = {}
     scores: Size = 0
     lit: Size = 0  # what the mask lets through
-    for line in plan.contracting if prices.contractions_only else plan.lines:
-        if news is not None and line.axes.isdisjoint(news):
-            spent, shown = last[len(figures)]
-        else:
-            spent, shown = _spent(line, extent, seen, prices)
-        figures.append((spent, shown))
+    if known.news is not None:
+        last: Flops = known.figures["flops"]
+        by_part, scores, lit = {**last.by_part}, last.attention_scores, last.visible_total
+        lines = [line for line in lines if not line.axes.isdisjoint(known.news)]
+    for line in lines:
+        now = spent, shown = _spent(line, extent, seen, prices)
+        if known.news is not None:
+            was, knew = figures[line]
+            spent, shown = spent - was, shown - knew
+        figures[line] = now
         lit = lit + shown
         by_part[line.part] = by_part.get(line.part, 0) + spent
         if line.scores:
             scores = scores + spent
-    if known is not None:
-        known.figures["flops"] = figures
-    total = sum(by_part.values(), start=0)
-    return Flops(total, lit, scores, by_part)
+    found = known.figures["flops"] = Flops(sum(by_part.values(), start=0), lit, scores, by_part)
+    return found
 
 
 def _spent(line: Line, extent: Extent, seen: Extent, prices: Convention) -> tuple[Size, Size]:
@@ -344,7 +344,7 @@ def _held(plan: Plan, extent: Extent) -> list[tuple[Size, Size]]:
     return made
 
 
-def parameters(segment: Segment, block: Block, held: list[tuple[Size, Size]], seen: set[str]) -> Parameters:
+def parameters(segment: Segment, block: Block, plan: Plan, held: list[tuple[Size, Size]], seen: set[str]) -> Parameters:
     """Weights that no earlier block holds, each once; those of a layer times its layers."""
     by_part: dict[str, Size] = {}
     active: Size = 0
@@ -352,8 +352,9 @@ def parameters(segment: Segment, block: Block, held: list[tuple[Size, Size]], se
     head: Size = 0
     layers = segment.copies
     here: set[str] = set()  # a path with {i} is another tensor in another segment's layers
-    for (op, weight, _), (elements, passed) in zip(plan_of(block.ops).weights, held, strict=True):
-        where = block.weight(weight.name)
+    stored = block.stored
+    for (op, weight, _), (elements, passed) in zip(plan.weights, held, strict=True):
+        where = stored.get(weight.name) or block.weight(weight.name)
         key = identity(weight.name, where)
         known, copies = (here, layers) if "{i}" in where.path else (seen, 1)
         if key in known:

@@ -248,7 +248,9 @@ def inkling2_loop_text(c: Config) -> StateDecoder:
         own = (layer.steps, f"{layer.kind}, told", layer.mixer, layer.experts, layer.norm, layer.blocks)
         return ToldLayer(*own, False, layer.boundary, (end - start) // every, end - start, rank, made.width)
 
-    again = tuple(told(layer) for layer in made.layers[start:end])
+    looped = made.layers[start:end]
+    alike = {id(layer): told(layer) for layer in looped}  # layers of one kind are one object
+    again = tuple(alike[id(layer)] for layer in looped)
     return LoopedDecoder(
         made.embedding, made.layers, made.head, None, made.trained, None, made.blocks, start, again, passes
     )
