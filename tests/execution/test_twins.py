@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-
 from execution.twins import agree, same_logits, torch
 
 SMALL: dict[str, Any] = {
