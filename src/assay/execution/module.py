@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from importlib import import_module
 from typing import Any
 
@@ -92,9 +92,9 @@ class Executable(Tree):
         encoders = [s for s in model.segments if s.axes.get("n") == SOURCE]
         self.paired = bool(encoders) and len(encoders) < len(model.segments)
         needed = _needed(model)
-        self.source_plan = [one for s in encoders for one in self._layers(s, needed)] if self.paired else []
+        self.source_plan = self._layers(encoders, needed) if self.paired else []
         rest = [s for s in model.segments if not (self.paired and s in encoders)]
-        self.plan = [one for s in rest for one in self._layers(s, needed)]
+        self.plan = self._layers(rest, needed)
         self._checked: set[Hashable] = set()
 
     def forward(
@@ -191,13 +191,10 @@ class Executable(Tree):
                 values[name] = slots[slot]
         return result
 
-    def _layers(self, segment: Segment, needed: frozenset[str]) -> Iterator[Layer]:
-        """The layers of a segment, ready to run."""
-        sizes = _static(segment)
-        weights = Weights(segment, segment.block, sizes)
-        for _ in range(segment.passes):
-            for layer in segment.layers or (None,):
-                yield self._layer(segment, weights, layer, needed)
+    def _layers(self, segments: Sequence[Segment], needed: frozenset[str]) -> list[Layer]:
+        """The layers of some segments in the order in which they run, ready to."""
+        weights = {id(segment): Weights(segment, segment.block, _static(segment)) for segment in segments}
+        return [self._layer(segment, weights[id(segment)], layer, needed) for segment, layer in in_order(segments)]
 
     def _layer(self, segment: Segment, weights: Weights, layer: int | None, needed: frozenset[str]) -> Layer:
         block = segment.block
@@ -229,6 +226,26 @@ class Executable(Tree):
             used.update(inputs)
             steps.append(Step(op, run, inputs, output, last))
         return Layer(segment, block, layer, tuple(reversed(steps)), count, tuple(reads), gives, weights, self)
+
+
+def in_order(segments: Sequence[Segment]) -> Iterator[tuple[Segment, int | None]]:
+    """Each layer of some segments in the order in which they run, None where a segment occurs once.
+
+    Distinct layers of one stack are segments behind each other that share their indices out among them.
+    """
+    stack: dict[int, Segment] = {}
+    for segment in [*segments, None]:
+        layers = segment.layers if segment is not None and segment.passes == 1 else ()
+        if not layers or stack.keys() & layers:
+            yield from ((stack[layer], layer) for layer in sorted(stack))
+            stack = {}
+        if segment is None:
+            return
+        if layers:
+            stack.update(dict.fromkeys(layers, segment))
+        else:
+            for _ in range(segment.passes):
+                yield from ((segment, layer) for layer in segment.layers or (None,))
 
 
 def given(call: Call, name: str, axes: tuple[str, ...], layer: Layer) -> Tensor:
