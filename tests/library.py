@@ -8,6 +8,7 @@ from functools import lru_cache
 from typing import Any
 
 import pytest
+from mobilenet import stand_in
 
 from assay.readings.tensors import tensors
 from assay.spec import Model
@@ -16,14 +17,25 @@ Ledger = dict[str, tuple[tuple[int, ...], int]]
 
 
 def collapse(name: str) -> str:
-    """A parameter's name with its first number, the layer, as {i}."""
-    return name if "{i}" in name else re.sub(r"\.\d+\.", ".{i}.", name, count=1)
+    """A parameter's name with its first number, the layer, as {i}; of timm's blocks the second, behind the stage."""
+    if "{i}" in name:
+        return name
+    if ".timm_model.blocks." in name:
+        return re.sub(r"(\.blocks\.\d+)\.\d+\.", r"\1.{i}.", name)
+    return re.sub(r"\.\d+\.", ".{i}.", name, count=1)
+
+
+def prepare(config: dict[str, Any]) -> None:
+    """What the library needs besides to build the model of a config."""
+    if config["model_type"] == "gemma3n":
+        stand_in()
 
 
 def built(config: dict[str, Any], auto: str = "AutoModelForCausalLM") -> Any:
     """The library's model of a config, on the meta device."""
     torch = pytest.importorskip("torch")
     transformers = pytest.importorskip("transformers")
+    prepare(config)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         made = transformers.AutoConfig.for_model(**config)

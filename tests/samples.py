@@ -75,7 +75,7 @@ def _decoders() -> dict[str, list[Row]]:
 
 
 def _others() -> dict[str, list[Row]]:
-    encoders, pairs, vision, sound = map(_module, ("encoder", "encdec", "vision", "sound"))
+    encoders, pairs, vision, sound, mobile = map(_module, ("encoder", "encdec", "vision", "sound", "mobile"))
     music = {**sound.SOUNDS["audioflamingo3, small"][0], "model_type": "musicflamingo"}
     music["audio_config"] = {**music["audio_config"], "model_type": "audioflamingo3_encoder"}
     text = _module("sparse").GEMMA4_UNIFIED
@@ -99,6 +99,7 @@ def _others() -> dict[str, list[Row]]:
             *((config, HEARD, False) for config in sound.SPEECH.values()),
             ({**sound.SPEECH["granite_speech, small"], "model_type": "granite_speech_plus"}, HEARD, False),
         ],
+        mobile.__name__: [(config, SEEN, False) for config in mobile.MOBILE.values()],
         vision.__name__: [
             *((config, auto, False) for config, auto in vision.VISION.values()),
             *((config, BASE, False) for config in vision.PAIRS.values()),
@@ -234,6 +235,7 @@ HAND = """
     vision     test_flops_of_text_alone                          flops                     siglip_text_model
     vision     test_flops_of_a_text_and_an_image                 flops                     clip
     sound      test_flops_of_a_conformer_of_chunks               flops                     gemma4
+    mobile     test_flops_of_an_image                            flops                     gemma3n
 """
 SAME = {"kimi_k2": "deepseek_v3", "new": "gte"}  # the same reader, under another type
 

@@ -375,6 +375,16 @@ WITNESSES = (
         writes=BND,
     ),
     Witness(
+        "y = running_norm(x[b n d], G1[d], along=n) -> [b n d]",
+        # sums of n x d numbers and of as many squares, differences, what keeps the deviation from zero
+        work={"multiply": 3 * BND, "add": 2 * (BND - B) + BND + B * N, "divide": 3 * B * N, "root": B * N},
+        reads=BND,
+        weighs=D,
+        writes=BND,
+        layout={"G1": ("d",)},
+        misfits=("y = running_norm(x[b n d], G1[d]) -> [b n d]", "y = running_norm(x[b n d], along=d) -> [b n d]"),
+    ),
+    Witness(
         "y = sum(x[b n d]) -> [b n]",
         work={"add": BND - B * N},
         reads=BND,

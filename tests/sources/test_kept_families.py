@@ -10,7 +10,7 @@ import warnings
 from typing import Any
 
 import pytest
-from library import has_library, inputs
+from library import has_library, inputs, prepare
 from samples import Sample, samples
 
 from assay.readings.count import count
@@ -45,6 +45,7 @@ def kept(sample: Sample) -> int:
     import torch
     import transformers
 
+    prepare(sample.config)
     with warnings.catch_warnings(), torch.no_grad():
         warnings.simplefilter("ignore")
         made = transformers.AutoConfig.for_model(**sample.config)

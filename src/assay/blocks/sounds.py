@@ -271,3 +271,60 @@ def convolved(source: str, to: str, read: str, made: str, index: int) -> list[Op
         f"x = linear(x[{second}], Wplane{index}[{kernel}], Wplane{index}_bias[{made}]) -> [b {time} {tone} {made}]",
         f"x = gelu(x[b {time} {tone} {made}]) -> [b {time} {tone} {made}]",
     )
+
+
+@dataclass(frozen=True)
+class LimitedNorm(Norm):
+    """A norm of what is no further from zero than a limit."""
+
+    limit: float = 1e10
+
+    def ops(self, x: str, y: str, tag: str, axes: str = "b n d", over: str = "d", shared: str = "") -> list[Op]:
+        """As any norm, behind the limit."""
+        within = ops("norm", f"{y} = clip({x}[{axes}]) -> [{axes}]", limit=self.limit)
+        return [*within, *super().ops(y, y, tag, axes, over, shared)]
+
+
+@dataclass(frozen=True)
+class Strided:
+    """Frames through two convolutions over time and pitch, each normed by what came so far, and a matrix (Gemma 3n).
+
+    `kernels` and `strides` are of times and of pitches, for each. Axes: m, a, n times; j, h2, h3 pitches; i and l
+    channels; q and r the first kernel, s and t the second.
+    """
+
+    times: tuple[int, int, int]
+    pitches: tuple[int, int, int]
+    channels: tuple[int, int]
+    kernels: tuple[tuple[int, int], tuple[int, int]]
+    strides: tuple[tuple[int, int], tuple[int, int]]
+    width: int
+    eps: float
+
+    def sizes(self) -> dict[str, int | None]:
+        """Axis sizes."""
+        cells = dict(zip("qrst", (*self.kernels[0], *self.kernels[1]), strict=True))
+        tones = dict(zip(("j", "h2", "h3"), self.pitches, strict=True))
+        times = {"m": self.times[0], "a": self.times[1]}
+        return {**cells, **tones, **times, "i": self.channels[0], "l": self.channels[1], "d": self.width}
+
+    def ops(self) -> list[Op]:
+        """From `frames[b m j]` to `x[b n d]`."""
+        (slow, high), (slower, higher) = self.strides
+        made = ops(
+            "embedding",
+            f"x = columns(frames[b m j], stride={slow}) -> [b a j q]",
+            f"x = columns(x[b a j q], stride={high}) -> [b a h2 q r]",
+            "x = linear(x[b a h2 q r], Wplane1[q r i]) -> [b a h2 i]",
+            f"x = running_norm(x[b a h2 i], Gplane1[i], along=a, over=('h2', 'i'), eps={self.eps}) -> [b a h2 i]",
+            "x = relu(x[b a h2 i]) -> [b a h2 i]",
+            f"x = columns(x[b a h2 i], stride={slower}) -> [b n h2 i s]",
+            f"x = columns(x[b n h2 i s], stride={higher}) -> [b n h3 i s t]",
+            "x = linear(x[b n h3 i s t], Wplane2[i s t l]) -> [b n h3 l]",
+            f"x = running_norm(x[b n h3 l], Gplane2[l], along=n, over=('h3', 'l'), eps={self.eps}) -> [b n h3 l]",
+        )
+        return made + ops(
+            "embedding",
+            "x = relu(x[b n h3 l]) -> [b n h3 l]",
+            "x = linear(x[b n h3 l], Wflat[h3 l d]) -> [b n d]",
+        )

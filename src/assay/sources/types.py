@@ -74,7 +74,6 @@ _KINDS = {
         qwen4_exp speech-encoder-decoder ultravox video_llava vilt vision-encoder-decoder
         vision-text-dual-encoder visual_bert xclip
     """,
-    "a text model beside a tower that is timm's, MobileNet-V5 (its text_config by itself is a gemma3n_text)": "gemma3n",
     "a diffusion or time-series model": """
         autoformer chronos diffusion_gemma dream informer llada patchtsmixer patchtst time_series_transformer timesfm
     """,

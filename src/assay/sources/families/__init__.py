@@ -43,6 +43,7 @@ MODULES = {
     "exaone_moe": "exaone_moe kolibri1",
     "llama_kin": "nanochat jais2 bitnet helium",
     "gated_moe": "afmoe laguna beam",
+    "gemma3n": "gemma3n",
     "gemma_vision": "gemma4 gemma4_unified",
     "gemma_shared": "gemma3n_text gemma4_text gemma4_unified_text gemma4_unified_assistant",
     "gemma": "gemma gemma2 vaultgemma gemma3_text",
