@@ -88,7 +88,7 @@ class EdgeResidual(Convolved):
 
     cells: int = 3
 
-    says = "edge residual"
+    says = "edges"
 
     def sizes(self) -> dict[str, int | None]:
         """Axis sizes."""
@@ -114,7 +114,7 @@ class InvertedResidual(Convolved):
     middle: int = 0  # of the one between
     gain: bool = True
 
-    says = "inverted residual"
+    says = "inverted"
 
     def sizes(self) -> dict[str, int | None]:
         """Axis sizes."""

@@ -31,14 +31,5 @@ __all__ = [
     "register",
 ]
 
-_REGISTERED = (
-    compress,
-    contract,
-    keys,
-    layout,
-    pointwise,
-    reduce,
-    running,
-    scan,
-    state,
-)  # importing them registers their kinds
+# importing them registers their kinds
+_REGISTERED = (compress, contract, keys, layout, pointwise, reduce, running, scan, state)

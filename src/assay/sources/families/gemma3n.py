@@ -54,6 +54,7 @@ EMBEDDER = {
     "Gsoft": "soft_embedding_norm.weight",
     "Wp1": "embedding_projection.weight",
 }
+VISION_END, AUDIO_END = under("model.embed_vision.", EMBEDDER), under("model.embed_audio.", EMBEDDER)
 
 
 def embedded(c: Config, width: int, text: int, made: list[Op]) -> Drawn:
@@ -85,9 +86,8 @@ def seeing(c: Config, text: int, tokens: int) -> Tower:
     made = ops("tower", "y = reshape(x[b v h d]) -> [b o d]")
     made += ops("tower", "y = scale(y[b o d]) -> [b o d]", by=float(OUT) ** 0.5)
     end = embedded(c, OUT, text, made)
-    names |= under("model.embed_vision.", EMBEDDER)
     axes = {"n": tokens, "o": tokens, "v": TOKENS, "h": TOKENS}
-    return Tower(start, (), (*drawn, end), OUT, axes, names, called="vision")
+    return Tower(start, (), (*drawn, end), OUT, axes, {**names, **VISION_END}, called="vision")
 
 
 def pairs(c: Config, key: str, usual: int) -> list[tuple[int, int]]:
@@ -158,7 +158,7 @@ def hearing(c: Config, text: int) -> Tower:
     kept = -(-length // c.size("conf_reduction_factor", 4))
     end = embedded(c, width, text, ops("tower", "y = slice(x[b n d]) -> [b o d]"))
     axes = {"n": length, "o": kept, "b": "sounds"}
-    names = AUDIO | under("model.embed_audio.", EMBEDDER)
+    names = {**AUDIO, **AUDIO_END}
     return Tower(start, (layer,) * depth(c, 12, "conf_num_hidden_layers"), (end,), width, axes, names, called="audio")
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
 
 from assay.blocks.mobile import Convolved, EdgeResidual, Fusion, InvertedResidual, MobileAttention, Stem
 from assay.blocks.rewritten import begun
@@ -84,7 +85,8 @@ def block(word: str, side: int, width: int, out: int, stride: int) -> Made:
     return MobileAttention(heads, 1, each, sees="all", side=side, width=out, stride=apart)
 
 
-def mobilenet_v5(prefix: str) -> tuple[Stem, tuple[Drawn, ...], dict[str, str]]:
+@lru_cache(maxsize=4)
+def mobilenet_v5(prefix: str) -> tuple[Stem, tuple[Drawn, ...], Mapping[str, str]]:
     """The first kernel, all that follows it, and the names of their weights below `prefix`."""
     drawn: list[Drawn] = []
     side, width = SIDE // 2, STEM
@@ -97,7 +99,7 @@ def mobilenet_v5(prefix: str) -> tuple[Stem, tuple[Drawn, ...], dict[str, str]]:
             side, width = (-(-side // 2) if first else side), out
         for made, at in where.items():
             ops = begun(made.ops(), f"stage{number}.")
-            drawn.append(Drawn(f"stage {number}, {made.says}", tuple(ops), made.sizes(), tuple(at)))
+            drawn.append(Drawn(f"{number}, {made.says}", tuple(ops), made.sizes(), tuple(at)))
         ends.append((side, width))
     near, far = ends[-2:]
     fusion = Fusion(near, far, 2 * (near[1] + far[1]), OUT, TOKENS)
