@@ -48,6 +48,7 @@ class Embedding:
     width: int
     narrow: int | None = None  # rows of another width than the model, projected up
     positions: int | None = None  # rows of the position table
+    offset: int | None = None  # rows of it before that of position 0
     sinusoid: bool = False  # positions as sines and cosines, which are no weights (Vaswani et al. 2017, 3.5)
     scale: float | None = None
     norm: Norm | None = None
@@ -66,9 +67,8 @@ class Embedding:
         if self.narrow is not None:
             made += ops("embedding", "x = linear(x[b n j], Ein[j d]) -> [b n d]")
         if self.positions is not None:
-            made += ops(
-                "embedding", "p = gather(at[n], E_position[P d]) -> [n d]", "x = add(x[b n d], p[n d]) -> [b n d]"
-            )
+            made += ops("embedding", "p = gather(at[n], E_position[P d]) -> [n d]", offset=self.offset)
+            made += ops("embedding", "x = add(x[b n d], p[n d]) -> [b n d]")
         if self.sinusoid:
             made += ops("embedding", "x = sinusoid(x[b n d]) -> [b n d]")
         if self.norm is not None:

@@ -138,6 +138,11 @@ register(
     ),
     Kind("combine", "sum of values times their weights", _check_combine, _combine),
     Kind(
-        "gather", "rows of a table by index: no arithmetic", _check_gather, weighs=_gather_weighs, layout=_table_layout
+        "gather",
+        "rows of a table by index, `offset` rows further down: no arithmetic",
+        _check_gather,
+        weighs=_gather_weighs,
+        layout=_table_layout,
+        attrs=("offset",),
     ),
 )

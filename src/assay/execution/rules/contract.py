@@ -144,17 +144,18 @@ def gather(site: Site) -> Run:
     index, table = op.activations[0], op.weights[0]
     rows = site.weight(table)
     after = fit((*index.axes, *table.axes[1:]), op.axes)
+    offset = site.value("offset", 0)
     if len(table.axes) == 2:
 
         def run(call: Call, ids: Tensor) -> Tensor:
-            y = functional.embedding(ids, rows())
+            y = functional.embedding(ids + offset if offset else ids, rows())
             return y if after is None else after(y)
 
         return run
 
     def several(call: Call, ids: Tensor) -> Tensor:
         stored = rows()
-        y = functional.embedding(ids, stored.flatten(1)).unflatten(-1, stored.shape[1:])
+        y = functional.embedding(ids + offset if offset else ids, stored.flatten(1)).unflatten(-1, stored.shape[1:])
         return y if after is None else after(y)
 
     return several

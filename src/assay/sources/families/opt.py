@@ -58,7 +58,7 @@ def opt(c: Config) -> Decoder:
     positions = c.size("max_position_embeddings", 2048)
     last = norm if before and not bare else None
     return Decoder(
-        Embedding(vocab, d, narrow=narrow, positions=positions + OFFSET),
+        Embedding(vocab, d, narrow=narrow, positions=positions + OFFSET, offset=OFFSET),
         (layer,) * depth(c, 12),
         Head(vocab, d, c.flag("tie_word_embeddings", True), narrow=narrow, norm=last),
         limit=positions,
@@ -119,7 +119,7 @@ def biogpt(c: Config) -> Decoder:
     vocab = c.size("vocab_size", 42384)
     positions = c.size("max_position_embeddings", 1024)
     return Decoder(
-        Embedding(vocab, d, positions=positions + OFFSET, scale=root(c, d)),
+        Embedding(vocab, d, positions=positions + OFFSET, offset=OFFSET, scale=root(c, d)),
         (pre_norm(attention, mlp, FAIRSEQ_NORM),) * depth(c, 24),
         Head(vocab, d, c.flag("tie_word_embeddings", True), norm=FAIRSEQ_NORM),
         limit=positions,

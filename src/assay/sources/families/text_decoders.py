@@ -60,6 +60,7 @@ def trocr(c: Config) -> Decoder:
         vocab,
         d,
         positions=rows + OFFSET if learned else None,
+        offset=OFFSET if learned else None,
         sinusoid=not learned,
         scale=math.sqrt(d) if c.flag("scale_embedding", False) else None,
         norm=FAIRSEQ_NORM if c.flag("layernorm_embedding", True) else None,
