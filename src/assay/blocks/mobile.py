@@ -214,10 +214,8 @@ class Stem:
     def sizes(self) -> dict[str, int | None]:
         """Axis sizes."""
         left = -(-self.side // 2)
-        return {"y": self.side, "z": self.side, "u": left, "w": left, "i": self.channels, "d": self.width} | {
-            "q": 3,
-            "s": 3,
-        }
+        sides = {"y": self.side, "z": self.side, "u": left, "w": left, "q": 3, "s": 3}
+        return {**sides, "i": self.channels, "d": self.width}
 
     def ops(self) -> list[Op]:
         """From `pixels[b y z i]` to the stream."""

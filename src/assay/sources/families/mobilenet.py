@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
 
-from assay.blocks.mobile import Convolved, EdgeResidual, Fusion, InvertedResidual, MobileAttention, Stem
+from assay.blocks.mobile import EdgeResidual, Fusion, InvertedResidual, MobileAttention, Stem
 from assay.blocks.rewritten import begun
 from assay.blocks.towers import Drawn
 from assay.sources.families.common import under
@@ -16,10 +16,10 @@ OUT, TOKENS = 2048, 16  # channels, rows and columns of what the tower makes
 # residual with a kernel of 3 x 3 before and none between, a12.64.2 attention of 12 heads of 64 with every other row and
 # column as keys; "* n" repeats. The first block of a stage has a stride of two.
 STAGES = (
-    (128, "e4", "e4 * 2"),
-    (256, "i6.3.5", "i4.5.0 i4.3.0 * 2"),
-    (640, "i6.5.5", "i4.5.0 * 7", "i1.0.0", "a12.64.2 i2.0.0 * 14"),
-    (1280, "i6.5.5", "a16.96.1 i2.0.0 * 19"),
+    (128, ("e4", "e4 * 2")),
+    (256, ("i6.3.5", "i4.5.0 i4.3.0 * 2")),
+    (640, ("i6.5.5", "i4.5.0 * 7", "i1.0.0", "a12.64.2 i2.0.0 * 14")),
+    (1280, ("i6.5.5", "a16.96.1 i2.0.0 * 19")),
 )
 
 STEMS = {"Wstem": "conv_stem.conv.weight[d i q s]", "Wstem_bias": "conv_stem.conv.bias", "Gstem": "conv_stem.bn.weight"}
@@ -63,7 +63,7 @@ NAMES = {
     **{f"fused.{weight}": path for weight, path in FUSED.items()},
 }
 
-Made = Convolved | MobileAttention
+Made = EdgeResidual | InvertedResidual | MobileAttention
 
 
 def spelled(blocks: tuple[str, ...]) -> Iterator[str]:
@@ -91,9 +91,9 @@ def mobilenet_v5(prefix: str) -> tuple[Stem, tuple[Drawn, ...], Mapping[str, str
     drawn: list[Drawn] = []
     side, width = SIDE // 2, STEM
     ends: list[tuple[int, int]] = []
-    for number, (out, *blocks) in enumerate(STAGES):
+    for number, (out, blocks) in enumerate(STAGES):
         where: dict[Made, list[int]] = {}
-        for index, word in enumerate(spelled(tuple(blocks))):
+        for index, word in enumerate(spelled(blocks)):
             first = index == 0
             where.setdefault(block(word, side, width, out, 2 if first else 1), []).append(index)
             side, width = (-(-side // 2) if first else side), out
