@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from typing import Any
 
 import pytest
@@ -169,3 +170,17 @@ def test_segments_count_layers() -> None:
     made = block("y = gelu(x[n]) -> [n]")
     assert Segment("once", made).times == 1
     assert Segment("layers", made, (0, 2, 5)).times == 3
+
+
+def test_an_op_is_hashed_by_its_fields_in_each_process_anew() -> None:
+    line = "y = scale(x[b n d], by=2.0) -> [b n d]"
+    op, same = parse(line), parse(line + " ")
+    assert hash(op) == hash(same)
+    assert "_hash" not in pickle.loads(pickle.dumps(op)).__dict__
+    assert pickle.loads(pickle.dumps(op)) == op
+
+
+def test_a_list_is_a_tuple_and_a_table_is_no_value() -> None:
+    assert parse("y = scan(x[b n d], state=['d', 'k']) -> [b n d]").attr("state") == ("d", "k")
+    with pytest.raises(NotationError, match=r"\{'a': 1\}\"? is no name, number or literal"):
+        parse("y = gelu(x[b n d], k={'a': 1}) -> [b n d]")

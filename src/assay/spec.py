@@ -220,6 +220,7 @@ class Model:
     source: str = ""
     layers: int = 0
     width: int = 0
+    layers_key: str = ""  # the config key that says how many layers there are, where one does
     positions: int | None = None  # rows of a learned position table: a hard limit on past + tokens
     trained: int | None = None  # the context the config claims: going beyond is worth a note
     dtype: str | None = None  # of the weights, where the config says
@@ -302,8 +303,11 @@ def _value(text: str, line: str) -> Any:
     from ast import literal_eval  # few lines hold a literal
 
     try:
-        return literal_eval(text)
-    except (ValueError, SyntaxError):
+        value = literal_eval(text)
+        value = tuple(value) if isinstance(value, list) else value
+        hash(value)  # ops are looked up
+        return value
+    except (ValueError, SyntaxError, TypeError):
         raise NotationError(f"{text!r} is no name, number or literal in {line.strip()!r}") from None
 
 

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from assay.blocks.ends import Norm
 from assay.blocks.moe import Moe
 from assay.blocks.stacks import Decoder, Layer, make_block
-from assay.records import dataclass
+from assay.records import dataclass, replace
 from assay.spec import Op, Segment, ops
 
 PLAIN = Norm(affine="none")
@@ -129,6 +129,10 @@ class StateLayer(Layer):
     blocks: int = 0
     first: bool = False  # attention reads the stream as it is
     boundary: bool = False
+
+    def structure(self) -> StateLayer:
+        """The same layer behind no block: how many states there are changes no op."""
+        return replace(self, kind="", blocks=0)
 
     def sizes(self) -> dict[str, int | None]:
         """Axis sizes: u states for attention, um for the experts, those of blocks u0 and um0."""

@@ -89,21 +89,23 @@ class LoopedDecoder(StateDecoder):
         """Those of the decoder; a looped layer stands for itself, once for its first pass and once for the others."""
         names = names if self.names is None else self.names
         end = self.start + len(self.told)
+        own = {
+            i: {weight: path.replace("{i}", str(i)) for weight, path in names.items()} for i in range(self.start, end)
+        }
         made: list[Segment] = []
         for segment in super().segments(names):
             looped = [i for i in segment.layers if self.start <= i < end]
             alone = tuple(i for i in segment.layers if i not in looped)
             if alone or not looped:
                 made.append(replace(segment, layers=alone))
-            made += [numbered(segment, i, names) for i in looped]
+            made += [numbered(segment, i, own[i]) for i in looped]
         again = layer_segments(self.told, self.width, names)
-        more = {i: replace(segment, passes=self.passes - 1) for segment in again for i in segment.layers}
+        more = {self.start + i: replace(one, passes=self.passes - 1) for one in again for i in one.layers}
         at = len(made) - (2 if self.head is not None else 1)
-        return (*made[:at], *(numbered(more[i], self.start + i, names) for i in sorted(more)), *made[at:])
+        return (*made[:at], *(numbered(more[i], i, own[i]) for i in own), *made[at:])
 
 
 def numbered(segment: Segment, index: int, names: Mapping[str, str]) -> Segment:
     """One layer of a segment under names of its own, which other passes share."""
-    own = {weight: path.replace("{i}", str(index)) for weight, path in names.items()}
-    kept = {weight: stored(weight, own, f"layers.{index}.") for weight in segment.block.stored}
+    kept = {weight: stored(weight, names, f"layers.{index}.") for weight in segment.block.stored}
     return replace(segment, layers=(index,), block=replace(segment.block, stored=kept))

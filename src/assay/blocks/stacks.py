@@ -156,6 +156,10 @@ class Layer:
         """`x[b n d]` from `x[b n d]`."""
         return [op for index, step in enumerate(self.steps) for op in step.ops(index)]
 
+    def structure(self) -> Layer:
+        """The layer that its ops are those of: one without the sizes that do not change them, where it has any."""
+        return self
+
     def absorbed(self) -> Layer | None:
         """The same layer with its latent attention run the other way, where it has one."""
         steps = tuple(step.absorbed() for step in self.steps)
@@ -228,14 +232,19 @@ def make_block(
 ) -> Block:
     """A block of ops and the sizes that are set, its weights stored under `names`, or `prefix` and their own name."""
     used = {w.name for op in made for w in op.weights}
-    given = {axis: size for axis, size in sizes.items() if size is not None}
-    return Block(
-        name,
-        tuple(made),
-        {axis: int(size) for axis, size in given.items()},
-        {weight: stored(weight, names, prefix) for weight in used},
-        {axis: key for axis, size in given.items() if (key := getattr(size, "key", None))},
-    )
+    kept = {weight: stored(weight, names, prefix) for weight in used}
+    return _resized(Block(name, tuple(made), {}, kept), name, sizes)
+
+
+def _resized(block: Block, name: str, sizes: Mapping[str, int | None]) -> Block:
+    """A block of the same ops and weights under another name, with other sizes."""
+    given = {axis: int(size) for axis, size in sizes.items() if size is not None}
+    return Block(name, block.ops, given, block.stored, _origins(sizes))
+
+
+def _origins(sizes: Mapping[str, int | None]) -> dict[str, str]:
+    """The keys that sizes were read from."""
+    return {axis: key for axis, size in sizes.items() if (key := getattr(size, "key", None))}
 
 
 def stored(weight: str, names: Mapping[str, str], prefix: str = "") -> Weight:
@@ -285,19 +294,30 @@ def layer_segments(
     merged: dict[Layer, list[int]] = {}
     for indices in where.values():
         merged.setdefault(layers[indices[0]], []).extend(indices)
-    return [layer_segment(layer, sorted(at), width, names, axes or {}, prefix) for layer, at in merged.items()]
+    drawn: dict[Layer, Block] = {}
+    return [layer_segment(layer, sorted(at), width, names, axes or {}, prefix, drawn) for layer, at in merged.items()]
 
 
 def layer_segment(
-    layer: Layer, at: Sequence[int], width: int, names: Mapping[str, str], axes: Mapping[str, Size | str], prefix: str
+    layer: Layer,
+    at: Sequence[int],
+    width: int,
+    names: Mapping[str, str],
+    axes: Mapping[str, Size | str],
+    prefix: str,
+    drawn: dict[Layer, Block] | None = None,
 ) -> Segment:
-    """One distinct layer and where it stands."""
+    """One distinct layer and where it stands; `drawn` are blocks of layers before it, by their structure."""
     name = layer.kind or "layer"
     sizes = {**layer.sizes(), "d": width}
-    other = layer.absorbed()
+    other, plain = layer.absorbed(), layer.structure()
+    like = None if drawn is None or plain is layer else drawn.get(plain)
+    block = make_block(name, layer.ops(), sizes, names, prefix) if like is None else _resized(like, name, sizes)
+    if drawn is not None and plain is not layer:
+        drawn[plain] = block
     return Segment(
         name,
-        make_block(name, layer.ops(), sizes, names, prefix),
+        block,
         tuple(at),
         axes,
         None if other is None else make_block(name, other.ops(), sizes, names, prefix),

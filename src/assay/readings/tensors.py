@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 from assay.errors import NotationError
 from assay.formats import Format
@@ -121,7 +122,7 @@ def _add(found: dict[str, Entry], segment: Segment, op: Op, weight: Tensor, exte
     else:
         weights = (weight.name,)
     layered = "{i}" in where.path
-    each = _extent_of(" ".join(_EACH.findall(where.path)), extent)
+    each = extent(_each(where.path))
     found[where.path] = Entry(
         where.path,
         shape,
@@ -138,7 +139,7 @@ def _add(found: dict[str, Entry], segment: Segment, op: Op, weight: Tensor, exte
 def _published(known: tuple[Stored, ...], op: Op, weight: Tensor, where: Weight, extent: Extent) -> tuple[Stored, ...]:
     """What published files keep of an entry, with one weight more: in a tensor of its own, or behind another."""
     path = where.published or where.path
-    each = " ".join(_EACH.findall(path)).split()
+    each = _each(path)
     dims = [dim for dim in dimensions(op, weight, where.layout) if dim not in each]
     axes = matrix_axes(op, weight)
     matrices: tuple[Size, Size, Size] = (0, 0, 0)
@@ -170,11 +171,24 @@ def _behind(known: Entry, dims: tuple[str, ...], shape: tuple[Size, ...]) -> tup
 
 def dimensions(op: Op, weight: Tensor, layout: str | None) -> tuple[str, ...]:
     """The stored dimensions of a weight as the layout says, else as its kind implies."""
-    if layout is not None:
-        return tuple(_DIMENSION.findall(layout))
-    return kind_of(op).layout(op, weight.axes)
+    return kind_of(op).layout(op, weight.axes) if layout is None else _dimensions(layout)
+
+
+@lru_cache(maxsize=4096)
+def _dimensions(layout: str) -> tuple[str, ...]:
+    return tuple(_DIMENSION.findall(layout))
+
+
+@lru_cache(maxsize=4096)
+def _each(path: str) -> tuple[str, ...]:
+    """The axes that a path has an index of."""
+    return tuple(" ".join(_EACH.findall(path)).split())
 
 
 def _extent_of(dim: str, extent: Extent) -> Size:
-    names = dim.replace("+", " ").strip(" ()").split()
-    return product(int(name) if name.isdigit() else extent.sizes[name] for name in names)
+    return product(int(name) if name.isdigit() else extent.sizes[name] for name in _factors(dim))
+
+
+@lru_cache(maxsize=4096)
+def _factors(dim: str) -> tuple[str, ...]:
+    return tuple(dim.replace("+", " ").strip(" ()").split())

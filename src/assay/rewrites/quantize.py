@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 
 from assay.formats import Format, Rule, Scheme
@@ -18,23 +19,28 @@ def quantize(model: Model, scheme: Scheme) -> Model:
     """The same model, its matrices stored as `scheme` says."""
     if scheme.unknown:
         return replace(model, scheme=scheme)
-    segments = tuple(piece for segment in model.segments for piece in _segments(segment, scheme))
-    return replace(model, segments=segments, scheme=scheme)
-
-
-def _segments(segment: Segment, scheme: Scheme) -> list[Segment]:
-    """The segment, or one for each set of layers to which the same rules apply."""
-    groups: dict[tuple[object, ...], tuple[list[Rule], list[int]]] = {}
-    ordered = any(rule.format is not None for rule in scheme.rules)  # else all say the same, in any order
-    counted = any(rule.numbered for rule in scheme.rules)
     by_layer: dict[int | None, list[int]] = {}
     for place, rule in enumerate(scheme.rules):
         by_layer.setdefault(rule.layer, []).append(place)
+    segments = tuple(piece for segment in model.segments for piece in _segments(segment, scheme, by_layer))
+    return replace(model, segments=segments, scheme=scheme)
+
+
+def _segments(segment: Segment, scheme: Scheme, by_layer: Mapping[int | None, Sequence[int]]) -> list[Segment]:
+    """The segment, or one for each set of layers to which the same rules apply; `by_layer` says which those may be."""
+    groups: dict[tuple[object, ...], tuple[list[Rule], list[int]]] = {}
+    ordered = any(rule.format is not None for rule in scheme.rules)  # else all say the same, in any order
+    counted = any(rule.numbered for rule in scheme.rules)
+    general = by_layer.get(None, ())
     for layer in segment.layers or (0,):
-        rules = [scheme.rules[at] for at in sorted([*by_layer.get(None, ()), *by_layer.get(layer, ())])]
-        said = [(rule.names, id(rule.format)) for rule in rules]  # a file's rules share their formats
-        alike = tuple(said) if ordered else frozenset(said)
-        groups.setdefault((alike, layer if counted else None), (rules, []))[1].append(layer)
+        places = by_layer.get(layer, ())
+        if ordered:
+            places = sorted([*general, *places])
+        said = [(scheme.rules[at].names, id(scheme.rules[at].format)) for at in places]  # a file's share their formats
+        key = tuple(said) if ordered else frozenset(said), layer if counted else None
+        if key not in groups:
+            groups[key] = [scheme.rules[at] for at in (places if ordered else sorted([*general, *places]))], []
+        groups[key][1].append(layer)
     made: dict[tuple[tuple[str, Weight], ...], list[int]] = {}
     for rules, layers in groups.values():
         made.setdefault(tuple(_formats(segment.block, scheme, rules, layers[0]).items()), []).extend(layers)

@@ -60,19 +60,26 @@ def pattern(name: str, kept: Format | None = None) -> Rule:
     """
     if name.startswith("re:"):
         return _expression(name[3:], kept)
-    number = _NUMBER.search(name)
-    if number is None:
-        names, numbered = _named(name)
-        return Rule(names, kept, None, numbered)
-    names, _ = _named(f"{name[: number.start(1)]}{{i}}{name[number.end(1) :]}")
-    return Rule(names, kept, int(number[1]))
+    names, layer, numbered = _split(name)
+    return Rule(names, kept, layer, numbered)
 
 
 # the number of a layer, in modules of any name that lie in a list of them
 _NUMBER = re.compile(r"(?:^|\.)(?:layers?|blocks|h)\.(\d+)(?=\.|$)")
 
 
-@lru_cache(maxsize=1024)  # a config may name the modules of each layer
+@lru_cache(maxsize=8192)  # a config may name the modules of each layer
+def _split(name: str) -> tuple[str, int | None, bool]:
+    """The expression for a module, the number of its layer, and whether other numbers are left in it."""
+    number = _NUMBER.search(name)
+    if number is None:
+        names, numbered = _named(name)
+        return names, None, numbered
+    names, _ = _named(f"{name[: number.start(1)]}{{i}}{name[number.end(1) :]}")
+    return names, int(number[1]), False
+
+
+@lru_cache(maxsize=1024)
 def _named(name: str) -> tuple[str, bool]:
     """The expression for a module with {i} for its layer, and whether it has other numbers."""
     plain = re.sub(r"^(model\.)?(language_model\.)?(model\.)?", "", name.removesuffix(".weight"))
@@ -106,7 +113,7 @@ def skipped(c: Config, *keys: str) -> tuple[Rule, ...]:
 
 def _layers(name: str) -> list[str]:
     """`layers.1*`, which fits layers 1, 10 to 19 and so on, as a name for each of these layers."""
-    found = None if name.startswith("re:") else re.search(r"(?<=layers\.)(\d+)\*", name)
+    found = None if "*" not in name or name.startswith("re:") else re.search(r"(?<=layers\.)(\d+)\*", name)
     if found is None:
         return [name]
     first = int(found[1])
@@ -280,15 +287,17 @@ def modelopt(c: Config, model_type: str, plain: str) -> Scheme:
     if algorithm != "MIXED_PRECISION" or not layers or c.word("quant_method", "modelopt") != "modelopt":
         return unknown(f"quant_algo is {short(algorithm)}")
     rules: list[Rule] = []
-    says: dict[str, None] = {}
-    for name in layers:
-        held = c.child("quantized_layers").child(name)
-        chosen = held.word("quant_algo", "")
-        if chosen not in _MODELOPT:
-            return unknown(f"quant_algo of {short(name)} is {short(chosen)}")
-        made = _algorithm(chosen, held if held.has("group_size") else c)
-        says[made.says] = None
-        rules.append(pattern(name, made))
+    known: dict[str, Format] = {}  # what a layer's table says, as it is written: few of many differ
+    for name, said in layers.items():
+        text = str(said)
+        if text not in known:
+            held = c.child("quantized_layers").child(name)
+            chosen = held.word("quant_algo", "")
+            if chosen not in _MODELOPT:
+                return unknown(f"quant_algo of {short(name)} is {short(chosen)}")
+            known[text] = _algorithm(chosen, held if held.has("group_size") else c)
+        rules.append(pattern(name, known[text]))
+    says = dict.fromkeys(made.says for made in known.values())
     return Scheme(" and ".join(says), distinct([*rest, *rules]), None, (*EVERYWHERE, "head"))
 
 
