@@ -100,7 +100,13 @@ class Latent:
         """From scores to weights."""
         part, axes = "attention.scores", "[b h n c]"
         made = ops(part, f"s = scale(s{axes}) -> {axes}", by=self.scale)
-        return made + ops(part, f"s = mask(s{axes}) -> {axes}", f"a = softmax(s{axes}{self.sink()}) -> {axes}")
+        return made + ops(
+            part, f"s = mask(s{axes}{self.sight()}) -> {axes}", f"a = softmax(s{axes}{self.sink()}) -> {axes}"
+        )
+
+    def sight(self) -> str:
+        """An operand of the mask, beside the order of the tokens: none."""
+        return ""
 
     def sink(self) -> str:
         """A learned term of each head's sum, where there is one."""

@@ -26,6 +26,7 @@ class Router:
     scale: float | None = None
     groups: int | None = None  # experts are chosen from the best groups only
     keep_groups: int | None = None
+    judged: int | None = None  # by the sum of how many of its best experts a group is, 2 where None
     softcap: float | None = None
     jitter: float | None = None  # of near-softmax: how far from the best an expert may be
 
@@ -50,7 +51,8 @@ class Router:
         if self.correction:
             ranked = "m"
             made += ops(part, f"m = add(l[b n e], Cr{tag}[e]) -> [b n e]")
-        made += ops(part, f"i = topk({ranked}[b n e]) -> [b n a]", groups=self.groups, keep_groups=self.keep_groups)
+        grouping = {"groups": self.groups, "keep_groups": self.keep_groups, "judged": self.judged}
+        made += ops(part, f"i = topk({ranked}[b n e]) -> [b n a]", **grouping)
         made += ops(part, "w = take(l[b n e], i[b n a]) -> [b n a]")
         if late:
             made += ops(part, f"w = {score}(w[b n a]) -> [b n a]")

@@ -47,7 +47,7 @@ class Indexer:
             "is = scale(is[b n I y]) -> [b n I y]",
             "is = relu(is[b n I y]) -> [b n I y]",
             f"iw = linear({x}[b n d], Wiw[d I]) -> [b n I]",
-            "iw = scale(iw[b n I]) -> [b n I]",
+            f"iw = scale(iw[b n I], by={self.heads**-0.5!r}) -> [b n I]",
             "it = contract(iw[b n I], is[b n I y]) -> [b n y]",
             "it = mask(it[b n y]) -> [b n y]",
             "chosen = topk(it[b n y]) -> [b n T]",
@@ -94,6 +94,10 @@ class SparseLatent(Latent):
     def limit(self) -> str:
         """The best few of all keys, or the last few."""
         return ", top=T" if self.top is not None else ", window=w" if self.window is not None else ""
+
+    def sight(self) -> str:
+        """Which of the keys at hand are seen: those that were chosen, where a choice is made."""
+        return ", chosen[b n T]" if self.top is not None else ""
 
     def sink(self) -> str:
         """A learned term of each head's sum, where there is one."""

@@ -76,6 +76,14 @@ def _rope(op: Op, extent: Extent) -> Work:
     return {"multiply": 2 * rotated, "add": rotated}
 
 
+def _check_mask(op: Op) -> None:
+    """Scores, and perhaps an index of the keys that each query sees, which stand for the axis of keys."""
+    expect(op, 1 <= len(op.inputs) <= 2, "mask takes scores and perhaps an index of keys")
+    expect(op, set(op.axes) == set(op.inputs[0].axes), "mask keeps the axes of its scores")
+    for index in op.inputs[1:]:
+        expect(op, len(set(index.axes) - set(op.axes)) == 1, f"{index} has one axis of its own, the keys chosen")
+
+
 _ROPE = ("width", "theta", "scaling", "style")
 
 register(
@@ -85,7 +93,7 @@ register(
     Kind("lerp", "x times w plus y times 1 - w", _check_lerp, _lerp),
     Kind("scale", "times a constant", same_axes, _per_element({"multiply": 1}), attrs=("by",)),
     Kind("sinusoid", "plus sines and cosines of the position", same_axes, _per_element({"add": 1, "function": 1})),
-    Kind("mask", "plus a bias or mask", same_axes, _per_element({"add": 1}), attrs=("keep",)),
+    Kind("mask", "plus a bias or mask", _check_mask, _per_element({"add": 1}), attrs=("keep",)),
     Kind("alibi", "plus a slope of the head times the distance", same_axes, _per_element({"multiply": 1, "add": 1})),
     Kind(
         "softcap",

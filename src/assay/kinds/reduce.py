@@ -7,7 +7,7 @@ from assay.size import floor_div, minimum, product
 from assay.spec import Axes, Op
 
 
-def _over(op: Op) -> Axes:
+def over(op: Op) -> Axes:
     """The axes reduced over: named by `over`, else the weight's, else the last."""
     named = op.attr("over")
     if named is not None:
@@ -18,7 +18,7 @@ def _over(op: Op) -> Axes:
 def _check_reduce(op: Op) -> None:
     expect(op, len(op.activations) == 1, f"{op.kind} takes one tensor")
     same_axes(op)
-    expect(op, set(_over(op)) <= set(op.axes), f"{op.kind} reduces over an axis that it has")
+    expect(op, set(over(op)) <= set(op.axes), f"{op.kind} reduces over an axis that it has")
 
 
 def _check_softmax(op: Op) -> None:
@@ -31,10 +31,10 @@ def _softmax(op: Op, extent: Extent) -> Work:
     """E exponentials, E - R additions, E divisions over R rows; no maximum is found or subtracted."""
     over = op.attr("over", op.axes[-1])
     elements = extent(op.axes)
-    rows = extent(a for a in op.axes if a != over)
-    work: Work = {"exp": elements, "add": elements - rows, "divide": elements}
+    rows = [a for a in op.axes if a != over]
+    work: Work = {"exp": elements, "add": extent.less(op.axes, rows), "divide": elements}
     if op.weights:  # a learned sink: one more term in each row's sum
-        work["exp"] = elements + rows
+        work["exp"] = elements + extent(rows)
         work["add"] = elements
     if over in extent.keys:
         work["softmax"] = elements
@@ -44,7 +44,7 @@ def _softmax(op: Op, extent: Extent) -> Work:
 def _rmsnorm(op: Op, extent: Extent) -> Work:
     """x / sqrt(mean(x^2) + eps) * gain (Zhang & Sennrich 2019): 4 d + 3 a row with a gain."""
     elements = extent(op.axes)
-    rows = extent(a for a in op.axes if a not in _over(op))
+    rows = extent(a for a in op.axes if a not in over(op))
     gains = elements if op.weights else 0
     return {"multiply": 2 * elements + gains, "add": elements, "divide": 2 * rows, "root": rows}
 
@@ -52,7 +52,7 @@ def _rmsnorm(op: Op, extent: Extent) -> Work:
 def _layernorm(op: Op, extent: Extent) -> Work:
     """(x - mean) / sqrt(var + eps) * gain + bias (Ba et al. 2016)."""
     elements = extent(op.axes)
-    rows = extent(a for a in op.axes if a not in _over(op))
+    rows = extent(a for a in op.axes if a not in over(op))
     gains = elements if op.weights else 0
     shifts = elements if len(op.weights) > 1 else 0
     return {
@@ -69,7 +69,7 @@ def _check_sum(op: Op) -> None:
 
 
 def _sum(op: Op, extent: Extent) -> Work:
-    return {"add": extent(op.inputs[0].axes) - extent(op.axes)}
+    return {"add": extent.less(op.inputs[0].axes, op.axes)}
 
 
 def _mean(op: Op, extent: Extent) -> Work:
@@ -78,14 +78,14 @@ def _mean(op: Op, extent: Extent) -> Work:
 
 def _rms(op: Op, extent: Extent) -> Work:
     """The root of the mean of squares of each row."""
-    elements, rows = extent(op.inputs[0].axes), extent(op.axes)
-    return {"multiply": elements, "add": elements - rows, "divide": rows, "root": rows}
+    rows = extent(op.axes)
+    return {"multiply": extent(op.inputs[0].axes), **_sum(op, extent), "divide": rows, "root": rows}
 
 
 def _sparsify(op: Op, extent: Extent) -> Work:
     """Mean and deviation of a row, a limit made of them, what is above it less the limit (You et al. 2025)."""
     elements = extent(op.axes)
-    rows = extent(a for a in op.axes if a not in _over(op))
+    rows = extent(a for a in op.axes if a not in over(op))
     return {
         "add": (elements - rows) + 3 * elements,
         "multiply": elements + rows,
@@ -98,14 +98,13 @@ def _sparsify(op: Op, extent: Extent) -> Work:
 def _shorten(op: Op, extent: Extent) -> Work:
     """Each row's length, its share of the limit, at most one, times the row."""
     elements = extent(op.axes)
-    rows = extent(a for a in op.axes if a not in _over(op))
+    rows = extent(a for a in op.axes if a not in over(op))
     return {"multiply": 2 * elements, "add": elements, "root": rows, "divide": rows, "compare": rows}
 
 
 def _normalize(op: Op, extent: Extent) -> Work:
     over = op.attr("over", op.axes[-1])
-    elements = extent(op.axes)
-    return {"add": elements - extent(a for a in op.axes if a != over), "divide": elements}
+    return {"add": extent.less(op.axes, [a for a in op.axes if a != over]), "divide": extent(op.axes)}
 
 
 def _check_sinkhorn(op: Op) -> None:
@@ -116,10 +115,10 @@ def _check_sinkhorn(op: Op) -> None:
 
 def _sinkhorn(op: Op, extent: Extent) -> Work:
     """Rows, then columns, each over its sum, `times` over; the first rows' sums are one already (Sinkhorn 1967)."""
-    elements, passes = extent(op.axes), 2 * int(op.attr("times", 1)) - 1
-    rows, columns = extent(op.axes[:-1]), extent((*op.axes[:-2], op.axes[-1]))
-    wide, tall = (passes - 1) // 2, (passes + 1) // 2
-    return {"divide": passes * elements, "add": wide * (elements - rows) + tall * (elements - columns)}
+    tall = int(op.attr("times", 1))
+    wide = tall - 1
+    rows, columns = extent.less(op.axes, op.axes[:-1]), extent.less(op.axes, (*op.axes[:-2], op.axes[-1]))
+    return {"divide": (wide + tall) * extent(op.axes), "add": wide * rows + tall * columns}
 
 
 def _check_blocks(op: Op) -> None:
@@ -217,5 +216,5 @@ register(
         _check_differential,
         _differential,
     ),
-    Kind("topk", "indices of the largest", _check_topk, _topk, attrs=("groups", "keep_groups")),
+    Kind("topk", "indices of the largest", _check_topk, _topk, attrs=("groups", "keep_groups", "judged")),
 )

@@ -137,23 +137,26 @@ def topk(site: Site) -> Run:
     lead = tuple(a for a in given if a not in lost)
     if given != (*lead, *lost) or op.axes != (*lead, made):
         raise site.refuse("topk chooses along the last axis")
-    groups, kept = site.value("groups"), site.value("keep_groups")
+    groups, kept, judged = site.value("groups"), site.value("keep_groups"), site.value("judged", 2)
     count = site.size(made)
     joined = len(lost)
 
     def run(call: Call, x: Tensor) -> Tensor:
         x = x if joined == 1 else x.flatten(-joined)
         if groups and kept and kept < groups:
-            x = _best_groups(x, groups, kept)
-        return torch.topk(x, min(count, x.shape[-1]), dim=-1, sorted=False).indices
+            x = _best_groups(x, groups, kept, judged)
+        indices = torch.topk(x, min(count, x.shape[-1]), dim=-1, sorted=False).indices
+        if indices.shape[-1] < count:  # fewer than are to be chosen: one of them again
+            indices = torch.cat((indices, indices[..., :1].expand(*indices.shape[:-1], count - indices.shape[-1])), -1)
+        return indices
 
     return run
 
 
-def _best_groups(x: Tensor, groups: int, kept: int) -> Tensor:
-    """Scores of the groups whose two best experts sum highest; those of others zero (DeepSeek-AI 2024, V3)."""
+def _best_groups(x: Tensor, groups: int, kept: int, judged: int) -> Tensor:
+    """Scores of the groups whose best `judged` experts sum highest; those of others zero (DeepSeek-AI 2024)."""
     each = x.unflatten(-1, (groups, -1))
-    best = each.topk(min(2, each.shape[-1]), dim=-1).values.sum(-1)
+    best = each.topk(min(judged, each.shape[-1]), dim=-1).values.sum(-1)
     chosen = best.topk(kept, dim=-1, sorted=False).indices
     open_ = torch.zeros_like(best, dtype=torch.bool).scatter(-1, chosen, True)
     return each.masked_fill(~open_.unsqueeze(-1), 0.0).flatten(-2)

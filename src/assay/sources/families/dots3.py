@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from assay.blocks import Branch, Decoder, Layer, Moe, Step
+from assay.blocks import Branch, Decoder, Layer, Moe, Rope, Step
 from assay.blocks.sparse import SparseLatent, sparsely
 from assay.records import replace
 from assay.sources.config import Config
@@ -76,11 +76,11 @@ def dots3_note_text(c: Config) -> Decoder:
 
     def mixer(kind: str, own: Own) -> SparseLatent:
         inner = overlaid(c, own)
-        base = latent(inner)
+        base = replace(latent(inner), norm=norm)
         rank = inner.size("q_lora_rank")
         more: dict[str, object] = {"window": window} if kind == SLIDING else {}
         if kind == INDEXED:
-            more["indexer"], more["top"] = indexer(c, base.rotary)
+            more["indexer"], more["top"] = indexer(c, base.positions or Rope(), base.rotary, style="interleaved")
         grown = ((width / rank) ** 0.5, (width / base.latent) ** 0.5)
         return sparsely(SparseLatent, base, rotary_norm=norm, grown=grown, gate="head", **more)
 

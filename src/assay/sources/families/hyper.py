@@ -48,7 +48,7 @@ def hy_v4(c: Config) -> Decoder:
     c.size("q_lora_rank")
     c.inert("mlp_bias", False)
     n, norm = depth(c), rms(c)
-    full = sparse(c, latent(c), sinks=True, gate="element")
+    full = sparse(c, latent(c, interleaved=False), sinks=True, gate="element")
     mixers = {"full": full, "shared": replace(full, indexer=None)}
     indices = shared_indices(c, n, lambda i: "full" if i == 0 or (i - 1) % 4 == 0 else "shared")
     streams = Streams(c.size("hc_mult"), eps=c.positive("hc_eps", 1e-6))

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import log
 from typing import Any, Literal
 
-from assay.blocks import Body, Branch, Decoder, Latent, Layer, Mlp, Moe, Norm, Router, Step
+from assay.blocks import Body, Branch, Decoder, Latent, Layer, Mlp, Moe, Norm, Rope, Router, Step
 from assay.blocks.multi_token import further_names
 from assay.sources.config import Config
 from assay.sources.families.common import activation, by_kind, depth, family, label, predicting, rms, rope, stack, under
@@ -28,8 +29,8 @@ LATENT = {
             "Bkva": "self_attn.kv_a_proj_with_mqa.bias[+z]",
             "Bkvp": "self_attn.kv_a_proj_with_mqa.bias[+p]",
             "Gkva": "self_attn.kv_a_layernorm.weight",
-            "Wkb": "self_attn.kv_b_proj.weight[+(h o) z]",
-            "Wvb": "self_attn.kv_b_proj.weight[+(h v) z]",
+            "Wkb": "self_attn.kv_b_proj.weight[(h +o) z]",
+            "Wvb": "self_attn.kv_b_proj.weight[(h +v) z]",
             "Wr": "mlp.gate.weight",
             "Cr": "~mlp.gate.e_score_correction_bias",
             "Eg": "mlp.experts.gate_up_proj[e +f d]",
@@ -50,22 +51,34 @@ HARMLESS = """
 """.split()
 
 
-def latent(c: Config) -> Latent:
-    """Latent attention in today's words."""
+def latent(c: Config, interleaved: bool = True) -> Latent:
+    """Latent attention in today's words; `interleaved` is how pairs are laid out where the config does not say."""
     rotary = c.size("qk_rope_head_dim")
     heads = c.size("num_attention_heads")
-    value = c.maybe("v_head_dim")
+    value, plain = c.maybe("v_head_dim"), c.size("qk_nope_head_dim")
+    positions = rope(c, rotary, style="interleaved" if c.flag("rope_interleave", interleaved) else None)
     return Latent(
         heads,
         c.size("kv_lora_rank"),
-        c.size("qk_nope_head_dim"),
+        plain,
         rotary,
         value if value is not None else c.divides("hidden_size", c.size("hidden_size"), "num_attention_heads", heads),
         c.maybe("q_lora_rank"),
-        rms(c),
-        rope(c, rotary),
+        Norm(eps=1e-6),  # whatever the config's is
+        positions,
         bias=biased(c, "attention_bias", "ao"),
+        scale=grown(positions, plain + rotary),
     )
+
+
+def grown(positions: Rope, width: int) -> float | None:
+    """The scale of scores where a stretched rotation changes it (Peng et al. 2023, YaRN, eq. 22), else None."""
+    table = dict(positions.scaling or ())
+    share = table.get("mscale_all_dim")
+    if not share or table.get("rope_type", table.get("type", "default")) == "default":
+        return None
+    factor = float(table.get("factor") or 1.0)
+    return float((1.0 if factor <= 1 else 0.1 * share * log(factor) + 1.0) ** 2 * width**-0.5)
 
 
 def routed(c: Config, scores: Literal["sigmoid", "softmax"] = "sigmoid", shared_bias: str = "") -> Moe:
@@ -83,13 +96,16 @@ def routed(c: Config, scores: Literal["sigmoid", "softmax"] = "sigmoid", shared_
         if kept is not None and kept > groups:
             c.fail("topk_group", f"at most n_group, {int(groups)}")
     common = c.maybe("n_shared_experts", least=0)
+    given = c.flag("norm_topk_prob", False)
+    grouped = scores == "sigmoid" or c.word("topk_method", "greedy") == "group_limited_greedy"
     router = Router(
         scores,
         correction=scores == "sigmoid",
-        normalize=c.flag("norm_topk_prob", False),
+        normalize=given and scores == "sigmoid",
         scale=c.number("routed_scaling_factor", 1.0),
-        groups=groups,
-        keep_groups=kept,
+        groups=groups if grouped else None,
+        keep_groups=kept if grouped else None,
+        judged=None if scores == "sigmoid" or not grouped else 1,
     )
     shared = width * common if common else None
     return Moe(experts, chosen, width, router, activation=activation(c), shared=shared, shared_bias=shared_bias)

@@ -24,12 +24,14 @@ SPARSE = {**LATENT, **INDEXER}
 _HARMLESS = (*HARMLESS, "index_share_for_mtp_iteration", "indexer_rope_interleave", "moe_router_dtype")
 
 
-def indexer(c: Config, rotary: int, key: str = "qk_rope_head_dim", default_top: int = 2048) -> tuple[Indexer, int]:
-    """The indexer, and how many keys it chooses."""
+def indexer(
+    c: Config, positions: Rope, rotary: int, default_top: int = 2048, style: str | None = None
+) -> tuple[Indexer, int]:
+    """The indexer, turned as the heads are but in a style of its own, and how many keys it chooses."""
     heads, width, top = c.size("index_n_heads"), c.size("index_head_dim"), c.size("index_topk", default_top)
     if rotary > width:
-        c.fail("index_head_dim", f"at least {c.path(key)}, {int(rotary)}")
-    return Indexer(heads, width, Rope(rotary)), top
+        c.fail("index_head_dim", f"at least {c.path('qk_rope_head_dim')}, {int(rotary)}")
+    return Indexer(heads, width, replace(positions, width=rotary, style=style)), top
 
 
 def all_indexed(c: Config) -> None:
@@ -37,9 +39,9 @@ def all_indexed(c: Config) -> None:
     c.sequence("layer_types", lambda v: v == "indexed_attention", "indexed_attention")
 
 
-def sparse(c: Config, base: Latent, chooses: bool = True, **more: Any) -> SparseLatent:
-    """Latent attention to the best keys; `chooses` where the layer has an indexer of its own."""
-    own, top = indexer(c, base.rotary)
+def sparse(c: Config, base: Latent, chooses: bool = True, style: str | None = None, **more: Any) -> SparseLatent:
+    """Latent attention to the best keys; `chooses` where the layer has an indexer of its own, turned in `style`."""
+    own, top = indexer(c, base.positions or Rope(), base.rotary, style=style)
     all_indexed(c)
     return sparsely(SparseLatent, base, indexer=own if chooses else None, top=top, **more)
 
@@ -109,7 +111,7 @@ def glm_moe_dsa(c: Config) -> Decoder:
     c.absent(index_topk=2048, index_head_dim=128, index_n_heads=32)
     c.size("q_lora_rank")
     n = depth(c)
-    full = sparse(c, latent(c))
+    full = sparse(c, latent(c), style="interleaved")
     indices = shared_indices(c, n, _pattern(c, n))
     return layers_of(c, sparse_layers(c, n, 3), indices, {"full": full, "shared": replace(full, indexer=None)})
 
@@ -147,8 +149,9 @@ def axk2(c: Config) -> Decoder:
         c.fail("topk_group", "set where n_group is, null where n_group is null")
     rank, norm = c.size("gated_norm_rank"), rms(c)
     all_indexed(c)
-    own, top = indexer(c, c.size("qk_rope_head_dim"))
-    mixer = GatedInput(sparsely(FusedGateLatent, latent(c), indexer=own, top=top), rank)
+    base = latent(c)
+    own, top = indexer(c, base.positions or Rope(), base.rotary)
+    mixer = GatedInput(sparsely(FusedGateLatent, base, indexer=own, top=top), rank)
     kinds = sparse_layers(c, depth(c), 1, steps=True)
     experts = GatedInput(routed(c), rank, "m") if "sparse" in kinds else None
     plain = Scaled(dense(c), tag="d") if "dense" in kinds else None
