@@ -17,10 +17,10 @@ import assay
 
 ROOT = Path(__file__).resolve().parents[1]
 NAMES = """
-    CONVENTIONS AssayError Block Cache Convention Count Entry Flops KindError MeasureError Measurement Model
+    CONVENTIONS AssayError Block Cache Convention Count Entry Explanation Flops KindError MeasureError Measurement Model
     NotationError Op Parameters Row Segment Setting SettingError SizeError SourceError Tensor UnknownModel Utilization
     Weight
-    block count flops_per_token load measure mfu tensors
+    block count explain flops_per_token load measure mfu tensors
 """.split()
 LLAMA = {
     "model_type": "llama",

@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from assay.readings.setting import Setting
     from assay.readings.tensors import Entry, tensors
     from assay.readings.utilization import Utilization, flops_per_token, mfu
+    from assay.report.explain import Explanation, explain
     from assay.sources import load
     from assay.spec import Block, Model, Op, Segment, Tensor, Weight
 
@@ -61,6 +62,7 @@ __all__ = [
     "Convention",
     "Count",
     "Entry",
+    "Explanation",
     "Flops",
     "KindError",
     "MeasureError",
@@ -82,6 +84,7 @@ __all__ = [
     "block",
     "build",
     "count",
+    "explain",
     "flops_per_token",
     "load",
     "measure",
@@ -100,6 +103,7 @@ _HOME = {
     "assay.readings.setting": "Setting",
     "assay.readings.tensors": "Entry tensors",
     "assay.readings.utilization": "Utilization flops_per_token mfu",
+    "assay.report.explain": "Explanation explain",
     "assay.sources": "load",
     "assay.spec": "Block Model Op Segment Tensor Weight",
 }

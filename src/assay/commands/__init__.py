@@ -11,6 +11,7 @@ COMMANDS: dict[str, dict[str, str]] = {
         "ops MODEL": "every op of every distinct layer, with shapes, FLOPs and bytes",
         "ops attention": "one attention alone, as numbers and formulas; no model needed",
     },
+    "explain": {"explain MODEL": "where a figure comes from: op by op, in letters and numbers, to the closed form"},
     "tensors": {"tensors MODEL": "every weight tensor: path, shape, count, how often it occurs"},
     "checkpoint": {"checkpoint PATH": "what weight files hold, from their headers alone"},
     "models": {"models": "the presets, with their main sizes"},

@@ -94,6 +94,7 @@ def _model(c: Section, name: str) -> Model:
         source=c.word("source", c.where),
         layers=stack.depth,
         width=stack.width,
+        layers_key="layers" if c.has("layers") else "",
         positions=stack.limit,
         trained=stack.trained,
         dtype=c.word("dtype", None, DTYPES) if c.has("dtype") else None,

@@ -63,6 +63,7 @@ def read_config(
             source=where,
             layers=made.depth,
             width=made.width,
+            layers_key=c.layers_key or (c.child("text_config").layers_key if "text_config" in c.children else ""),
             positions=made.limit,
             trained=made.trained,
             dtype=_dtype(c) or _nested_dtype(c),

@@ -221,7 +221,9 @@ def no_own_width(c: Config, width: int, h: Heads) -> None:
 
 def depth(c: Config, default: int | None = None, key: str = "num_hidden_layers") -> int:
     """How many layers."""
-    return c.size(key, default, most=DEPTH)
+    made = c.size(key, default, most=DEPTH)
+    c.layers_key = made.key
+    return made
 
 
 def windows(

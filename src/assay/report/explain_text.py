@@ -1,0 +1,226 @@
+"""A derivation as a person reads it: op by op in letters and numbers, sums, the closed form, what the letters are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from assay.readings.conventions import CONVENTIONS
+from assay.readings.explain import FIGURES, Derivation, Stage, Step, Sum
+from assay.readings.letters import SETTING, Letter
+from assay.report.algebra import TEXT, Script, joined, rank, split, terms, write
+from assay.report.table import WIDTH, Style, table, wrap
+from assay.report.units import digits, layer_ranges
+from assay.spec import Op
+
+MARK = "    "
+
+
+def report(made: Derivation, style: Style) -> list[str]:
+    """All of it, for a terminal of 100 columns."""
+    lines = [style.bold(title(made)), *(style.dim(line) for line in wrap(basis(made), "")), ""]
+    known: dict[Any, str] = {}
+    widths = _widths(made)
+    for stage in made.stages:
+        lines += _stage(made, stage, known, widths, style)
+    if len(made.stages) > 1 or made.stages[0].times > 1:
+        lines += [style.bold("all"), *_whole(made, style), ""]
+    lines += [*_conditions(made, style), style.dim("letters"), *_legend(made)]
+    return lines
+
+
+def title(made: Derivation) -> str:
+    """What is derived, of what, in which setting."""
+    what = {"flops": "FLOPs", "cache": "cache bytes", "activations": "elements written"}.get(made.figure, made.figure)
+    part = f"{made.part}: " if made.part else ""
+    asked = made.setting
+    sizes = [f"batch {digits(asked.batch)}"] if asked.batch > 1 else []
+    sizes += [f"tokens {digits(asked.tokens)}"] if made.figure != "parameters" else []
+    sizes += [f"past {digits(asked.past)}"] if asked.past and made.figure != "parameters" else []
+    return f"{part}{what} of {made.model.name}" + (f" · {' · '.join(sizes)}" if sizes else "")
+
+
+def basis(made: Derivation) -> str:
+    """What is counted."""
+    asked = made.setting
+    if made.figure == "flops":
+        return f"{asked.convention}: {CONVENTIONS[asked.convention].says}"
+    if made.figure == "cache":
+        return f"{FIGURES['cache']}: {asked.cache}, states {asked.state}"
+    return FIGURES[made.figure]
+
+
+def call(op: Op) -> str:
+    """`q = linear(x, Wq)`: the op without axes."""
+    return f"{op.name} = {op.kind}({', '.join(t.name for t in op.inputs)})"
+
+
+def values(made: Derivation) -> Script:
+    """Numbers in the place of letters."""
+    return Script(values={letter.symbol: letter.value for letter in made.legend})
+
+
+def heading(stage: Stage) -> str:
+    """`layer, 32 times: layers 0-31`."""
+    often = f" × {stage.times}" if stage.times > 1 else ""
+    where = f"   layers {layer_ranges(stage.layers)}" if stage.layers else ""
+    return f"{stage.name}{often}{where}"
+
+
+def signature(part: Sum) -> Any:
+    """What makes two parts one: their ops and formulas."""
+    return (part.part, tuple((call(step.op), step.formula) for step in part.steps))
+
+
+Widths = tuple[int, int, int, int]
+
+
+def _row(made: Derivation, step: Step) -> tuple[str, str, str, str]:
+    return call(step.op), write(step.formula), write(step.formula, values(made)), digits(step.value)
+
+
+def _widths(made: Derivation) -> Widths:
+    rows = [_row(made, step) for stage in made.stages for part in stage.parts for step in part.steps]
+    first, second, third, last = (max(len(row[i]) for row in rows) for i in range(4))
+    return min(first, 36), min(second, 30), third, last
+
+
+def _stage(made: Derivation, stage: Stage, known: dict[Any, str], widths: Widths, style: Style) -> list[str]:
+    lines = [style.bold(heading(stage))]
+    for part in stage.parts:
+        mark = signature(part)
+        if mark in known and len(part.steps) > 1:
+            lines += [f"  {part.part}   as in {known[mark]}: {digits(part.value)}"]
+            continue
+        known[mark] = stage.name
+        lines += [f"  {part.part}"] if len(stage.parts) > 1 or part.part != stage.name else []
+        for step in part.steps:
+            lines += _line(_row(made, step), widths)
+        if len(part.steps) > 1:
+            lines += _sums(part, style)
+    if len(stage.parts) > 1:
+        lines += ["  one layer" if stage.times > 1 else "  together", *_sums(stage, style)]
+    return [*lines, ""]
+
+
+def _line(row: tuple[str, str, str, str], widths: Widths) -> list[str]:
+    """One op: in one line where it fits, else its numbers below it."""
+    op, formula, numbers, value = row
+    first, second, third, last = widths
+    edge = min(WIDTH, len(MARK) + first + second + third + last + 6)  # where values end
+    start = f"{MARK}{op:<{first}}  {formula:<{second}}"
+    for text in (f"{start}  {numbers}", start):
+        if len(text) + 2 + len(value) <= edge:
+            below = [] if text != start else _folded(f"= {numbers}", MARK + "    ")
+            return [f"{text:<{edge - len(value)}}{value}", *below]
+    return [MARK + op, *_folded(f"  {formula}", MARK + "  "), *_folded(f"= {numbers} = {value}", MARK + "    ")]
+
+
+def _folded(text: str, indent: str) -> list[str]:
+    """A formula cut between its terms."""
+    for sign in " + ", " − ":
+        text = text.replace(sign, f"\0{sign[1]} ")
+    lines = [""]
+    for piece in text.split("\0"):
+        first = not lines[-1]
+        if not first and len(indent) + len(lines[-1]) + 1 + len(piece) > WIDTH:
+            lines.append("    " + piece)
+        else:
+            lines[-1] += piece if first else f" {piece}"
+    return [(indent + line).rstrip() for line in lines]
+
+
+def _sums(of: Sum | Stage, style: Style) -> list[str]:
+    """The sum in general, in the letters of this model, and as a number."""
+    general, closed = write(of.formula), write(of.closed)
+    lines = _folded(f"= {general}", MARK)
+    if closed != general:
+        lines += [style.bold(line) for line in _folded(f"= {closed}", MARK)]
+    return [*lines, *_folded(f"= {digits(of.value)}", MARK)]
+
+
+def whole(stages: Iterable[Stage], script: Script, closed: bool = True) -> str:
+    """Each kind of layer in brackets behind how often there is one, then what occurs once: L(8nd² + 4n²d) + 2nVd."""
+    pieces = []
+    once: Any = 0
+    for stage in stages:
+        formula = stage.closed if closed else stage.formula
+        written = terms(formula, script)
+        if stage.times == 1:
+            once = once + formula
+        elif len(written) == 1:
+            pieces += terms(stage.often * formula, script)
+        else:
+            left, right = (r"\left(", r"\right)") if script.latex else ("(", ")")
+            pieces.append((True, f"{write(stage.often, script)}{left}{joined(written, script)}{right}"))
+    return joined([*pieces, *terms(once, script)], script)
+
+
+def _whole(made: Derivation, style: Style) -> list[str]:
+    general, closed = whole(made.stages, TEXT, closed=False), whole(made.stages, TEXT)
+    lines = _folded(f"= {general}", MARK)
+    if closed != general:
+        lines += [style.bold(line) for line in _folded(f"= {closed}", MARK)]
+    return [*lines, style.bold(f"{MARK}= {digits(made.number)}")]
+
+
+def conditions(made: Derivation, script: Script = TEXT) -> tuple[str, str]:
+    """The ties that closed forms use, and the bounds that hold in this setting."""
+    least = r"\le" if script.latex else "≤"
+    tied = ", ".join(f"{write(tie.left, script)} = {write(tie.right, script)}" for tie in made.ties)
+    bound = ", ".join(f"{write(one.low, script)} {least} {write(one.high, script)}" for one in made.bounds)
+    return tied, bound
+
+
+def _conditions(made: Derivation, style: Style) -> list[str]:
+    tied, bound = conditions(made)
+    lines = wrap(f"closed forms use that here {tied}", "") if tied else []
+    lines += wrap(f"{'and' if tied else 'closed forms use'} that {bound}", "") if bound else []
+    return [*map(style.dim, lines), ""] if lines else []
+
+
+def origin(letter: Letter, made: Derivation, script: Script = TEXT) -> str:
+    """Where a letter's value came from: a config key, an option, or other letters."""
+    if letter.definition is not None:
+        return f"= {write(letter.definition, script)}"
+    axis, _ = split(str(letter.symbol))
+    if letter.origin:
+        return letter.origin
+    if axis in SETTING and not letter.where:
+        return SETTING[axis]
+    return derived(axis, letter, {str(one.symbol): one for one in made.legend})
+
+
+def derived(axis: str, letter: Letter, known: Mapping[str, Letter]) -> str:
+    """A size that no key gives, in terms of those that keys give."""
+
+    def value(name: str) -> int:
+        return known[name].value if name in known else 0
+
+    if axis == "r" and value("g") * letter.value == value("h") > 0:
+        return "= h/g"
+    if axis == "k" and value("o") and value("o") + value("p") == letter.value:
+        return "= o + p"
+    if axis in ("k", "v") and value("h") * letter.value == value("d") > 0:
+        return "= d/h"
+    if axis == "f" and letter.value == 4 * value("d"):
+        return "= 4d"
+    return ""
+
+
+def place(letter: Letter) -> str:
+    """The kinds of layers a letter is of, where another one goes by the same name."""
+    return ", ".join(letter.where) if split(str(letter.symbol))[1] else ""
+
+
+def legend_rows(made: Derivation, script: Script) -> list[list[str]]:
+    """Letter, value, what it is, where its value is from."""
+    rows = []
+    for letter in sorted(made.legend, key=lambda one: rank(one.symbol)):
+        says = ", ".join(filter(None, (letter.says, place(letter))))
+        rows.append([script.letter(letter.symbol), digits(letter.value), says, origin(letter, made, script)])
+    return rows
+
+
+def _legend(made: Derivation) -> list[str]:
+    return table(legend_rows(made, TEXT), "<><<")
