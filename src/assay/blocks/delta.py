@@ -12,6 +12,8 @@ from assay.blocks.recurrent import convolve, emit, gate, project, step
 from assay.records import dataclass
 from assay.spec import Op, ops
 
+UNIT = 1e-6  # added to the squared length of queries and keys, which are brought to one
+
 
 @dataclass(frozen=True)
 class GatedDelta:
@@ -23,6 +25,7 @@ class GatedDelta:
     value_width: int
     kernel: int = 4
     norm: Norm | None = Norm()  # of each head's output
+    overshoot: bool = False  # a token may move the state by up to twice its error: eigenvalues down to -1
 
     part = "mixer"
     tag = "a"
@@ -42,9 +45,12 @@ class GatedDelta:
         source = f"{x}[b n d]"
         made = read_write(source, "J H Q") + project("z", "Wz", "J H Q", source=source)
         made += project("w", "Wb", "J H", source=source) + ops("mixer", "w = sigmoid(w[b n J H]) -> [b n J H]")
+        if self.overshoot:
+            made += ops("mixer", "w = scale(w[b n J H], by=2.0) -> [b n J H]")
         made += project("t", "Wa", "J H", source=source) + step("J H")
         scanned = "q[b n J S], k[b n J S], v[b n J H Q], w[b n J H], t[b n J H], mixer.A[J H]"
-        made += ops("mixer", f"o = scan({scanned}, state=('J', 'H', 'S', 'Q'), reads=2, rule=delta) -> [b n J H Q]")
+        line = f"o = scan({scanned}, state=('J', 'H', 'S', 'Q'), reads=2, rule=delta) -> [b n J H Q]"
+        made += ops("mixer", line, scale=self.key_width**-0.5, unit=UNIT)
         if self.norm is not None:
             made += self.norm.ops("o", "o", "mixer", "b n J H Q", "Q")
         return made + gate("o", "z", "J H Q") + emit(y, "J H Q", False)
@@ -71,10 +77,13 @@ class KimiDelta:
     def ops(self, x: str, y: str) -> list[Op]:
         """`y[b n d]` from `x[b n d]`."""
         source = f"{x}[b n d]"
-        made = read_write(source, "J Q") + self.narrow("t", "f", "J S", source) + step("J S")
+        made = read_write(source, "J Q") + self.narrow("t", "f", "J S", source)
+        # above a floor the decay is a sigmoid of the time step, else a softplus
+        made += step("J S")[: 1 if self.floor is not None else 2]
         made += project("w", "Wb", "J", source=source) + ops("mixer", "w = sigmoid(w[b n J]) -> [b n J]")
         scanned = "q[b n J S], k[b n J S], v[b n J Q], w[b n J], t[b n J S], mixer.A[J]"
-        made += ops("mixer", f"o = scan({scanned}, state=('J', 'S', 'Q'), reads=2, rule=delta) -> [b n J Q]")
+        line = f"o = scan({scanned}, state=('J', 'S', 'Q'), reads=2, rule=delta) -> [b n J Q]"
+        made += ops("mixer", line, scale=self.head_width**-0.5, unit=UNIT, floor=self.floor)
         made += self.norm.ops("o", "o", "mixer", "b n J Q", "Q")
         return made + self.narrow("z", "g", "J Q", source) + gate("o", "z", "J Q", "sigmoid") + emit(y, "J Q", False)
 

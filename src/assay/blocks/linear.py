@@ -77,7 +77,7 @@ class GatedLru:
         made += ops("mixer", "u = mul(u[b n J I], i[b n J I]) -> [b n J I]")
         # the state is the output: it is updated, and read for nothing else
         scanned = "u[b n J I], r[b n J I], mixer.A[J I]"
-        made += ops("mixer", f"o = scan({scanned}, state=('J', 'I'), reads=0, rule=lru) -> [b n J I]")
+        made += ops("mixer", f"o = scan({scanned}, state=('J', 'I'), reads=0, rule=lru, power=8.0) -> [b n J I]")
         return made + gate("o", "z", "J I", self.activation) + emit(y, "J I", True)
 
 
@@ -91,6 +91,7 @@ class MatrixLstm:
     cap: float | None = 15.0  # of the gates
     bias: bool = False
     norm: Norm = Norm("layernorm")  # of each head's output
+    eps: float = 1e-6  # of the normalizer
 
     part = "mixer"
     tag = "a"
@@ -108,14 +109,14 @@ class MatrixLstm:
             made += project(name, f"W{name}", "J", f"B{name}", f"{x}[b n d]")
             if self.cap is not None:
                 made += ops("mixer", f"{name} = softcap({name}[b n J]) -> [b n J]", cap=self.cap)
-        gates = "i[b n J], f[b n J]"
-        made += ops(
-            "mixer",
-            f"m = peak({gates}, state=J) -> [b n J]",
-            f"o = scan(q[b n J S], k[b n J S], v[b n J Q], {gates}, state=('J', 'S', 'Q'), rule=mlstm) -> [b n J Q]",
-            f"s = scan(q[b n J S], k[b n J S], {gates}, state=('J', 'S'), rule=mlstm) -> [b n J]",
-            "o = div(o[b n J Q], s[b n J]) -> [b n J Q]",
-        )
+        gates, scale = "i[b n J], f[b n J]", self.key_width**-0.5
+        read, held = "q[b n J S], k[b n J S]", f"{gates}, m[b n J]"
+        made += ops("mixer", f"m = peak({gates}, state=J, start=0.0) -> [b n J]")
+        line = f"o = scan({read}, v[b n J Q], {held}, state=('J', 'S', 'Q'), rule=mlstm) -> [b n J Q]"
+        made += ops("mixer", line, scale=scale)
+        line = f"s = scan({read}, {held}, state=('J', 'S'), rule=mlstm) -> [b n J]"
+        made += ops("mixer", line, scale=scale, eps=self.eps)
+        made += ops("mixer", "o = div(o[b n J Q], s[b n J]) -> [b n J Q]")
         made += self.norm.ops("o", "o", "mixer", "b n J Q", "Q", "J ")
         return made + gate("o", "z", "J Q", "sigmoid") + emit(y, "J Q", self.bias)
 
@@ -152,9 +153,9 @@ class Rwkv:
         made += ops(
             "mixer",
             "r = sigmoid(r[b n I]) -> [b n I]",
-            "m = peak(k[b n I], mixer.Decay[I], state=I) -> [b n I]",
-            f"o = scan(k[b n I], v[b n I], {decays}, state=I, rule=wkv) -> [b n I]",
-            f"e = scan(k[b n I], {decays}, state=I, rule=wkv) -> [b n I]",
+            "m = peak(k[b n I], mixer.Decay[I], state=I, start=-1e38) -> [b n I]",
+            f"o = scan(k[b n I], v[b n I], m[b n I], {decays}, state=I, rule=wkv) -> [b n I]",
+            f"e = scan(k[b n I], m[b n I], {decays}, state=I, rule=wkv) -> [b n I]",
             "o = div(o[b n I], e[b n I]) -> [b n I]",
             "o = mul(o[b n I], r[b n I]) -> [b n I]",
         )

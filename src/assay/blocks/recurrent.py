@@ -76,6 +76,8 @@ class Mamba2:
     bias: bool = False
     norm: Norm | None = Norm()  # of each group's gated output
     activation: str = "silu"
+    least: float | None = None  # time step
+    most: float | None = None
 
     part = "mixer"
     tag = "a"
@@ -97,7 +99,8 @@ class Mamba2:
             made += convolve(name, f"K{letter}", axes, f"L{letter}" if self.conv_bias else "", self.activation)
         made += step("G H")
         scanned = "u[b n G H Q], t[b n G H], w[b n G S], r[b n G S], mixer.A[G H]"
-        made += ops("mixer", f"o = scan({scanned}, state=('G', 'H', 'Q', 'S'), rule=mamba2) -> [b n G H Q]")
+        line = f"o = scan({scanned}, state=('G', 'H', 'Q', 'S'), rule=mamba2) -> [b n G H Q]"
+        made += ops("mixer", line, least=self.least, most=self.most)
         return made + skip("G H Q", "G H") + self.close() + emit(y, "G H Q", self.output_bias)
 
     def project(self, x: str) -> list[Op]:

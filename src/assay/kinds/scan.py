@@ -13,6 +13,11 @@ from assay.size import Size, is_integer
 from assay.spec import Axes, Op
 
 
+# of a rule: what queries are scaled by, the eps of vectors brought to length one, bounds of a time step, the least
+# logarithm of a decay, the power of one, the eps of a normalizer
+CONSTANTS = ("scale", "unit", "least", "most", "floor", "power", "eps")
+
+
 def _state_axes(op: Op) -> Axes:
     named = op.attr("state")
     expect(op, named is not None, "scan names the axes of its state: state=(h, p, s)")
@@ -118,7 +123,7 @@ register(
         state=_scan_state,
         kept="state",
         contracts=True,
-        attrs=("state", "reads", "rule"),
+        attrs=("state", "reads", "rule", *CONSTANTS),
     ),
     Kind(
         "conv",
@@ -138,6 +143,6 @@ register(
         _peak,
         state=_scan_state,
         kept="state",
-        attrs=("state",),
+        attrs=("state", "start"),
     ),
 )

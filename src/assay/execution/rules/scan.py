@@ -70,13 +70,16 @@ def conv(site: Site) -> Run:
         x = before(x)
         if call.mask is not None:
             x = x.masked_fill(~present(call, 2).transpose(0, 1).unsqueeze(1), 0.0)  # type: ignore[union-attr]
-        left = None if call.state is None else call.state.get(key)
-        x = functional.pad(x, (held, 0)) if left is None else torch.cat((left, x), -1)
-        if call.state is not None:
-            call.state[key] = x[..., x.shape[-1] - held :]
+        if call.state is None:
+            x = functional.pad(x, (past, 0))
+        else:
+            left = call.state.get(key)
+            x = functional.pad(x, (held, 0)) if left is None else torch.cat((left, x), -1)
+            call.state[key] = x[..., x.shape[-1] - held :].contiguous()
+            x = x[..., held - past :]
         matrix = kernel()
-        seen = x if held == past else x[..., 1:]
-        y = functional.conv1d(seen, matrix if mixed else matrix.unsqueeze(1), bias and bias(), groups=groups)
+        shift = None if bias is None else bias()
+        y = functional.conv1d(x, matrix if mixed else matrix.unsqueeze(1), shift, groups=groups)
         return y.unflatten(1, sizes).permute(order)
 
     return run
@@ -116,7 +119,7 @@ def shift(site: Site) -> Run:
         if left is None:
             left = torch.zeros_like(x.narrow(dim, 0, 1))
         if call.state is not None:
-            call.state[key] = x.narrow(dim, count - 1, 1)
+            call.state[key] = x.narrow(dim, count - 1, 1).clone()
         return torch.cat((left, x.narrow(dim, 0, count - 1)), dim)
 
     return run
@@ -236,7 +239,7 @@ def linear(site: Site) -> Run:
     def run(call: Call, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
         batch, like = q.shape[0], q
         rows = frame.flat(only(call, keys(k)))
-        logs = kept(call, -slope().expand(q.shape[1] if call.mask is not None else 1, batch, *frame.heads))
+        logs = kept(call, -slope().expand(1 if call.mask is None else rows.shape[0], batch, *frame.heads))
         decays = frame.flat(torch.exp(logs))[..., None, None]
         state = frame.begin(call, batch, like).flatten(0, -3)
         made, state = write_and_read(
