@@ -75,7 +75,8 @@ def _decoders() -> dict[str, list[Row]]:
 
 
 def _others() -> dict[str, list[Row]]:
-    encoders, pairs, vision, sound, mobile = map(_module, ("encoder", "encdec", "vision", "sound", "mobile"))
+    encoders, pairs, vision, sound = map(_module, ("encoder", "encdec", "vision", "sound"))
+    mobile, flamingo = map(_module, ("mobile", "flamingo"))
     music = {**sound.SOUNDS["audioflamingo3, small"][0], "model_type": "musicflamingo"}
     music["audio_config"] = {**music["audio_config"], "model_type": "audioflamingo3_encoder"}
     text = _module("sparse").GEMMA4_UNIFIED
@@ -100,6 +101,7 @@ def _others() -> dict[str, list[Row]]:
             ({**sound.SPEECH["granite_speech, small"], "model_type": "granite_speech_plus"}, HEARD, False),
         ],
         mobile.__name__: [(config, SEEN, False) for config in mobile.MOBILE.values()],
+        flamingo.__name__: [(config, SEEN, False) for config in flamingo.FLAMINGO.values()],
         vision.__name__: [
             *((config, auto, False) for config, auto in vision.VISION.values()),
             *((config, BASE, False) for config in vision.PAIRS.values()),
@@ -236,6 +238,8 @@ HAND = """
     vision     test_flops_of_a_text_and_an_image                 flops                     clip
     sound      test_flops_of_a_conformer_of_chunks               flops                     gemma4
     mobile     test_flops_of_an_image                            flops                     gemma3n
+    flamingo   test_flops_with_images                            flops                     idefics
+    flamingo   test_keys_of_images_are_made_once                 cache                     idefics
 """
 SAME = {"kimi_k2": "deepseek_v3", "new": "gte"}  # the same reader, under another type
 

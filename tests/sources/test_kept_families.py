@@ -35,6 +35,7 @@ UNSEEN = {
     "deepseek_v4": "an open window holds two streams, of which one is read again",
     **dict.fromkeys(("qwen2_vl", "qwen2_5_vl", "glm4v", "glm4v_moe"), "rotations of three parts, unlike a small head"),
     "llama4": "gives no cache",
+    "idefics": "wants an image, whose keys it does not keep",
     "qwen3_5_moe": "asks a recurrent layer for its length",
 }
 ITSELF = ("_sliding_window_tensor",)

@@ -68,7 +68,7 @@ _KINDS = {
     "a text model with towers of other modalities": """
         align altclip apertus1p5 aria blip blip-2 blip_text_model bridgetower chameleon chinese_clip
         cohere_compass colpali deepseek_vl deepseek_vl_v2
-        dots3_note emu3 ernie4_5_vl_moe evolla florence2 idefics instructblip internvl_chat janus
+        dots3_note emu3 ernie4_5_vl_moe evolla florence2 instructblip internvl_chat janus
         kimi_k3 kimi_vl kosmos-2 llava_llama llava_mistral llava_next_video llava_qwen2 locateanything
         maira2 minicpmo minicpmv molmo molmo2 NVLM_D ovis2 perception_lm phi3_v qwen2_5_omni qwen3_omni_moe
         qwen4_exp speech-encoder-decoder ultravox video_llava vilt vision-encoder-decoder

@@ -58,6 +58,7 @@ MODULES = {
     "remote_code": "baichuan qwen chatglm minicpm",
     "hrm": "hrm_text",
     "ibert": "ibert",
+    "idefics": "idefics",
     "idefics2": "idefics2",
     "inkling": "inkling_text inkling2_text inkling2_loop_text",
     "jetmoe": "jetmoe",
