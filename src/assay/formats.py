@@ -10,7 +10,7 @@ A quotient counts the last part of a block as one, as files do.
 from __future__ import annotations
 
 from assay.records import dataclass
-from assay.size import Size, ceil_div, product
+from assay.size import Size, ceil_div, floor_div, product, remainder
 
 BITS = {
     "fp64": 64,
@@ -30,7 +30,9 @@ _STORED = {**BITS, "uint8": 8, "int32": 32, "int64": 64}  # of pieces
 def bytes_of(elements: Size, name: str) -> Size:
     """Bytes of so many elements; a last part of a byte counts as one."""
     bits = _STORED[name]
-    return elements * (bits // 8) if bits % 8 == 0 else ceil_div(elements * bits, 8)
+    if bits % 8 == 0:
+        return elements * (bits // 8)
+    return floor_div(elements, 8) * bits + ceil_div(remainder(elements, 8) * bits, 8)
 
 
 @dataclass(frozen=True)

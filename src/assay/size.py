@@ -1,8 +1,8 @@
 """A size is an int, a NumPy array or a SymPy expression; this module alone asks which.
 
 Ints and symbols are exact at any magnitude. NumPy's int64 wraps in silence at 9.2e18, so arrays
-become float64 at the door (`lift`): exact while all that is computed on the way is below 2**53, beyond it each step to
-1e-16. An array of dtype object keeps its ints, exact at any magnitude and a hundred times slower.
+become float64 at the door (`lift`): a figure below 2**53 is exact, for kinds count sums and never differences of larger
+numbers; beyond it each step is to 1e-16. An array of dtype object keeps its ints, exact at any magnitude and a hundred times slower.
 """
 
 from __future__ import annotations
@@ -78,6 +78,8 @@ def _lift_array(numpy: Any, value: Any, name: str, least: int) -> Size:
 
 def _lift_ints(numpy: Any, value: Any, name: str, least: int) -> Size:
     """An array of ints as they are."""
+    if set(map(type, value.flat)) == {int} and min(value.flat) >= least:
+        return value if value.shape else value.item()
     kept = numpy.empty(value.shape, dtype=object)
     for place, element in enumerate(value.flat):
         if not is_integer(element) and not isinstance(element, numpy.integer):
@@ -157,11 +159,16 @@ def exact_div(a: Size, b: Size) -> Size:
 def per(a: Size, b: Size) -> Any:
     """a for each of b: an int where integers divide, of an array of ints each by itself, else a quotient."""
     if _holds_ints(a) or _holds_ints(b):
-        return sys.modules["numpy"].frompyfunc(per, 2, 1)(a, b)
+        return sys.modules["numpy"].frompyfunc(_per, 2, 1)(a, b)
     try:
         return exact_div(a, b)
     except SizeError:
         return a / b
+
+
+def _per(a: int, b: int) -> int | float:
+    quotient, rest = divmod(a, b)
+    return a / b if rest else quotient
 
 
 def floor_div(a: Size, b: Size) -> Size:

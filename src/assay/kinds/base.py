@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import lru_cache
 from typing import Any, Literal
 
 from assay.errors import KindError, NotationError, SizeError
 from assay.records import dataclass
-from assay.size import Size, exact_div
+from assay.size import Size, exact_div, product
 from assay.spec import AXES, Axes, Op, Tensor
+
+# an axis; or an axis of keys, the one of its queries, and how their pairs are counted
+Factor = tuple[str, ...]
 
 # scalar operations by sort; `start` is a sum begun, which saves its first addition
 Work = dict[str, Size]
@@ -54,6 +58,28 @@ class Extent:
             result = result * sizes[axis]
         return result
 
+    def factors(self, axes: Iterable[str]) -> dict[Factor, Size]:
+        """The numbers whose product the axes span, each named by the axes that it stands for."""
+        return {(axis,): self.sizes[axis] for axis in axes}
+
+    def less(self, axes: Iterable[str], fewer: Iterable[str]) -> Size:
+        """Elements that `axes` span beyond those that `fewer` span.
+
+        What both share is factored out, and pairs beside their queries are counted, not subtracted: of two large
+        numbers an array has lost the last digits before it has their difference.
+        """
+        own, lost = self.factors(axes), self.factors(fewer)
+        common = product(size for name, size in own.items() if name in lost)
+        left = {name: size for name, size in lost.items() if name not in own}
+        extra = {name: size for name, size in own.items() if name not in lost}
+        for name in extra:
+            if len(name) == 3 and list(left) == [name[1:2]]:
+                others = self.keys[name[0]].pairs(name[2]).others
+                if others is not None:
+                    rest = product(size for n, size in extra.items() if n != name)
+                    return common * (others * rest + left[name[1:2]] * (rest - 1))
+        return common * (product(extra.values()) - product(left.values()))
+
     def value(self, attr: Size | str) -> Size:
         """An attribute that is a number, or names a size of the block."""
         return self.sizes[attr] if isinstance(attr, str) else attr
@@ -65,6 +91,24 @@ class Extent:
 
 
 @dataclass(frozen=True)
+class Pairs:
+    """How many (query, key) pairs, and how many of them beside one of each query: None where some have none at all."""
+
+    all: Size
+    others: Size | None = None
+
+    def __add__(self, more: Pairs) -> Pairs:
+        if self.others is not None:
+            return Pairs(self.all + more.all, self.others + more.all)
+        return Pairs(self.all + more.all, None if more.others is None else self.all + more.others)
+
+
+def with_own(rule: Callable[..., Size], *sizes: Size) -> Pairs:
+    """Pairs where each query is a key itself, by a rule that counts it as often as `own` says."""
+    return Pairs(rule(*sizes), rule(*sizes, own=0))
+
+
+@dataclass(frozen=True)
 class Keys:
     """What is known of an axis of keys: the axis of its queries, and pairs counted in two ways.
 
@@ -73,10 +117,14 @@ class Keys:
     """
 
     queries: str
-    visible: Size  # pairs that the mask lets through, for all queries of this pass
-    stepped: Size  # keys at hand summed over as many one-token passes as there are queries
+    visible: Pairs  # what the mask lets through, for all queries of this pass
+    stepped: Pairs  # keys at hand summed over as many one-token passes as there are queries
     breaks: tuple[Size, ...] = ()
     period: Size | None = None
+
+    def pairs(self, way: str) -> Pairs:
+        """Pairs counted one way or the other."""
+        return self.visible if way == "visible" else self.stepped
 
 
 class Visible(Extent):
@@ -84,15 +132,19 @@ class Visible(Extent):
 
     def __call__(self, axes: Iterable[str]) -> Size:
         """Elements that the axes span, an axis of keys and its queries together as pairs."""
+        return product(self.factors(axes).values())
+
+    def factors(self, axes: Iterable[str]) -> dict[Factor, Size]:
+        """The same as factors, pairs one of them."""
         axes = list(axes)
-        result: Size = 1
+        made: dict[Factor, Size] = {}
         for axis in list(axes):
             keys = self.keys.get(axis)
             if keys is not None and keys.queries in axes:
                 axes.remove(axis)
                 axes.remove(keys.queries)
-                result = result * keys.visible
-        return result * super().__call__(axes)
+                made[axis, keys.queries, "visible"] = keys.visible.all
+        return made | super().factors(axes)
 
 
 class Stepped(Extent):
@@ -100,6 +152,10 @@ class Stepped(Extent):
 
     def __call__(self, axes: Iterable[str]) -> Size:
         """Elements of all passes together. Raises KindError where no sum over passes is known."""
+        return product(self.factors(axes).values())
+
+    def factors(self, axes: Iterable[str]) -> dict[Factor, Size]:
+        """The same as factors, one of them the passes, or the keys at hand in all of them."""
         axes = list(axes)
         for axis in axes:
             keys = self.keys.get(axis)
@@ -107,29 +163,31 @@ class Stepped(Extent):
                 rest = [a for a in axes if a not in (axis, keys.queries)]
                 if any(a in self.keys for a in rest):
                     raise KindError(f"[{' '.join(axes)}] spans two axes of keys; no sum over passes is known for it")
-                return self.pairs(keys, keys.queries in axes) * super().__call__(rest)
-        rest = [a for a in axes if a not in ("n", "t")]
-        return self.sizes["n"] * super().__call__(rest)
+                way = self.way(keys.queries in axes)
+                return {(axis, "n", way): keys.pairs(way).all} | super().factors(rest)
+        return {("n",): self.sizes["n"]} | super().factors(a for a in axes if a not in ("n", "t"))
 
-    def pairs(self, keys: Keys, queried: bool) -> Size:
-        """Keys at hand of all passes together; `queried` where each stands beside the pass's query."""
-        return keys.stepped
+    def way(self, queried: bool) -> str:
+        """How keys at hand are counted; `queried` where each stands beside the pass's query."""
+        return "stepped"
 
 
 class VisibleStepped(Stepped):
     """The same sum over only the (query, key) pairs that the mask lets through."""
 
-    def pairs(self, keys: Keys, queried: bool) -> Size:
+    def way(self, queried: bool) -> str:
         """What the queries see of the keys at hand; all of them where no query is at hand."""
-        return keys.visible if queried else keys.stepped
+        return "visible" if queried else "stepped"
 
 
+@lru_cache(maxsize=4096)
 def union(op: Op) -> Axes:
     """Every axis that the op mentions, each once, in order."""
     seen = dict.fromkeys(axis for tensor in op.inputs for axis in tensor.axes)
     return tuple(seen | dict.fromkeys(op.axes))
 
 
+@lru_cache(maxsize=4096)
 def matrix_axes(op: Op, weight: Tensor) -> tuple[Axes, Axes] | None:
     """Outputs and inputs of a weight that multiplies: axes of the result, axes summed over; None for other weights.
 
@@ -264,6 +322,7 @@ def same_axes(op: Op) -> None:
         expect(op, set(other.axes) <= set(first), f"[{' '.join(other.axes)}] does not fit [{' '.join(first)}]")
 
 
+@lru_cache(maxsize=4096)
 def traded(op: Op) -> tuple[str, str]:
     """The axis that the one operand gives up, and the one that stands in its place."""
     expect(op, len(op.inputs) == 1, f"{op.kind} takes one tensor")

@@ -7,7 +7,7 @@ begun, so that nothing is a difference of large totals.
 
 from __future__ import annotations
 
-from assay.kinds.base import Extent, Keys, Kind, Work, expect, flat, register, traded
+from assay.kinds.base import Extent, Keys, Kind, Pairs, Work, expect, flat, register, traded
 from assay.size import Size, exact_div, floor_div, is_integer, maximum, minimum, remainder
 from assay.spec import Axes, Op
 
@@ -63,15 +63,15 @@ def _bind_pool(op: Op, extent: Extent) -> None:
     rate = extent.sizes[slots]
     _, new, _ = filled(extent.sizes[tokens], extent.sizes["past"], rate)
     extent.sizes[_made(op)] = new
-    extent.keys[_made(op)] = Keys(tokens, new, new, (), rate)
+    extent.keys[_made(op)] = Keys(tokens, Pairs(new), Pairs(new), (), rate)
 
 
 def _pool(op: Op, extent: Extent) -> Work:
     """A softmax over the slots of a window for each element, and the values' sum under it; no maximum is subtracted."""
     _, slots, halves = _slots(op)
-    results = extent(op.axes)
-    terms = extent((*op.axes, slots, *halves))
-    return {"add": 3 * terms - 2 * results, "exp": terms, "divide": terms, "multiply": terms}
+    span = (*op.axes, slots, *halves)
+    terms = extent(span)
+    return {"add": terms + 2 * extent.less(span, op.axes), "exp": terms, "divide": terms, "multiply": terms}
 
 
 def _pool_state(op: Op, extent: Extent) -> Size:
@@ -94,14 +94,14 @@ def _check_collect(op: Op) -> None:
 def _bind_collect(op: Op, extent: Extent) -> None:
     _, axis = traded(op)
     n, past, rate = extent.sizes["n"], extent.sizes["past"], extent.value(op.attr("rate"))
-    pairs, top = entry_pairs(n, past, rate), op.attr("top")
+    pairs, top = Pairs(entry_pairs(n, past, rate)), op.attr("top")
     before, now, _ = filled(n, past, rate)
     extent.sizes[axis] = before + now
     if top is None:
         extent.keys[axis] = Keys("n", pairs, pairs, (), rate)
     else:
         most = extent.value(top)
-        extent.keys[axis] = Keys("n", top_pairs(n, past, rate, most), pairs, (rate * most,), rate)
+        extent.keys[axis] = Keys("n", Pairs(top_pairs(n, past, rate, most)), pairs, (rate * most,), rate)
 
 
 def _collect_state(op: Op, extent: Extent) -> Size:

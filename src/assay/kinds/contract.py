@@ -6,6 +6,8 @@ the rule of opt_einsum and of the scaling literature ("2 x the product of all di
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from assay.kinds.base import Extent, Kind, Work, dimension, expect, flat, register, union
 from assay.size import Size, minimum
 from assay.spec import Axes, Op, Tensor
@@ -34,12 +36,16 @@ def _check_linear(op: Op) -> None:
 
 
 def _linear(op: Op, extent: Extent) -> Work:
-    weights = op.weights
-    matrix = dict.fromkeys(op.inputs[0].axes + weights[0].axes + op.axes)
-    work: Work = {"multiply_add": extent(matrix), "start": extent(op.axes)}
-    if len(weights) > 1:
+    work: Work = {"multiply_add": extent(_matrix(op)), "start": extent(op.axes)}
+    if len(op.weights) > 1:
         work["add"] = work["start"]
     return work
+
+
+@lru_cache(maxsize=4096)
+def _matrix(op: Op) -> Axes:
+    """Every axis of the product: a bias adds none."""
+    return tuple(dict.fromkeys(op.inputs[0].axes + op.weights[0].axes + op.axes))
 
 
 def _linear_layout(op: Op, axes: Axes) -> tuple[str, ...]:
@@ -102,8 +108,8 @@ def _check_combine(op: Op) -> None:
 
 
 def _combine(op: Op, extent: Extent) -> Work:
-    products = extent(op.inputs[0].axes)
-    return {"multiply": products, "add": products - extent(op.axes)}
+    products = op.inputs[0].axes
+    return {"multiply": extent(products), "add": extent.less(products, op.axes)}
 
 
 def _check_gather(op: Op) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from assay.kinds.base import Extent, Keys, Kind, expect, nothing, register, same_axes, traded, view
+from functools import lru_cache
+
+from assay.kinds.base import Extent, Keys, Kind, Pairs, expect, nothing, register, same_axes, traded, view
 from assay.size import Size, maximum, minimum
 from assay.spec import Op
 
@@ -11,24 +13,31 @@ def _check_trade(op: Op) -> None:
     traded(op)
 
 
+@lru_cache(maxsize=4096)
+def _joined(op: Op) -> tuple[str, tuple[str, ...]]:
+    """The axis that is made, and those that are joined."""
+    made = next(a for a in op.axes if all(a not in t.axes for t in op.inputs))
+    return made, tuple(next(a for a in t.axes if a not in op.axes) for t in op.inputs)
+
+
 def _bind_joined(op: Op, extent: Extent) -> None:
     """The axis that is made is as long as those that are joined; joined keys are those of the same queries."""
-    made = next(a for a in op.axes if all(a not in t.axes for t in op.inputs))
+    made, lost = _joined(op)
     if made in extent.sizes:
         return
-    lost = [next(a for a in t.axes if a not in op.axes) for t in op.inputs]
     extent.sizes[made] = sum((extent.sizes[a] for a in lost), start=0)
     known = [extent.keys[a] for a in lost if a in extent.keys]
     if len(known) == len(lost) > 1:  # keys of several sorts, seen by the same queries
         extent.keys[made] = Keys(
             known[0].queries,
-            sum((keys.visible for keys in known), start=0),
-            sum((keys.stepped for keys in known), start=0),
+            sum((keys.visible for keys in known), start=Pairs(0)),
+            sum((keys.stepped for keys in known), start=Pairs(0)),
             tuple(limit for keys in known for limit in keys.breaks),
             next((keys.period for keys in known if keys.period is not None), None),
         )
     elif len(known) == 1:
-        others = extent.sizes[known[0].queries] * sum((extent.sizes[a] for a in lost if a not in extent.keys), start=0)
+        more = sum((extent.sizes[a] for a in lost if a not in extent.keys), start=0)
+        others = Pairs(extent.sizes[known[0].queries] * more)
         extent.keys[made] = Keys(known[0].queries, known[0].visible + others, known[0].stepped + others)
 
 

@@ -1,28 +1,29 @@
 """What a pass leaves for the next: keys and values, within a window or a chunk.
 
 With n tokens now and p before them, a query sees at most w keys of a window, itself among them; chunks of C
-tokens see nothing of the chunk before. The sums are closed: nothing is looped over.
+tokens see nothing of the chunk before. The sums are closed: nothing is looped over. A query's own key is among them,
+or with `own` = 0 it is not.
 """
 
 from __future__ import annotations
 
-from assay.kinds.base import Extent, Keys, Kind, expect, register, traded, triangle, view
+from assay.kinds.base import Extent, Keys, Kind, expect, register, traded, triangle, view, with_own
 from assay.size import Size, floor_div, maximum, minimum, remainder
 from assay.spec import Op
 
 
-def causal_pairs(n: Size, past: Size) -> Size:
+def causal_pairs(n: Size, past: Size, own: int = 1) -> Size:
     """Pairs of n queries behind `past` keys where each sees itself and all before it."""
-    return n * past + triangle(n)
+    return n * past + triangle(n - 1 + own)
 
 
-def window_pairs(n: Size, past: Size, w: Size) -> Size:
+def window_pairs(n: Size, past: Size, w: Size, own: int = 1) -> Size:
     """The same where each sees at most w keys: the first a queries see all, the others w each."""
     a = maximum(0, minimum(n, w - past))
-    return a * past + triangle(a) + (n - a) * w
+    return causal_pairs(a, past, own) + (n - a) * (w - 1 + own)
 
 
-def chunk_pairs(n: Size, past: Size, chunk: Size) -> Size:
+def chunk_pairs(n: Size, past: Size, chunk: Size, own: int = 1) -> Size:
     """The same where each sees only its own chunk: the rest of the chunk begun, full chunks, and a rest.
 
     Nothing but sums of what is counted: a difference of two totals would cost arrays their last digits.
@@ -30,16 +31,16 @@ def chunk_pairs(n: Size, past: Size, chunk: Size) -> Size:
     begun = remainder(past, chunk)
     first = minimum(n, chunk - begun)
     later = n - first
-    return (
-        first * begun + triangle(first) + floor_div(later, chunk) * triangle(chunk) + triangle(remainder(later, chunk))
-    )
+    full, rest = floor_div(later, chunk), remainder(later, chunk)
+    return causal_pairs(first, begun, own) + full * triangle(chunk - 1 + own) + triangle(rest - 1 + own)
 
 
-def block_pairs(n: Size, past: Size, block: Size, count: Size) -> Size:
+def block_pairs(n: Size, past: Size, block: Size, count: Size, own: int = 1) -> Size:
     """The same where each sees its own block so far, and the best `count` - 1 of those before it, which are full."""
     a = maximum(0, minimum(n, count * block - past))
     rest = n - a
-    return causal_pairs(a, past) + rest * (count - 1) * block + chunk_pairs(rest, past + a, block)
+    chosen = rest * (count - 1) * block
+    return causal_pairs(a, past, own) + chosen + chunk_pairs(rest, maximum(past, count * block), block, own)
 
 
 def _bind_append(op: Op, extent: Extent) -> None:
@@ -48,26 +49,26 @@ def _bind_append(op: Op, extent: Extent) -> None:
     window, chunk = _limits(op, extent)
     if window is None:
         extent.sizes[keys] = n + past
-        pairs = causal_pairs(n, past)
+        pairs = with_own(causal_pairs, n, past)
         # each query attends to its best few of those it sees, or to the last few: the others are kept all the same
         top, block = op.attr("top", op.attr("near")), op.attr("block")
         if block is not None:
             size, count = extent.value(block), extent.value(top)
-            seen = block_pairs(n, past, size, count)
+            seen = with_own(block_pairs, n, past, size, count)
             extent.keys[keys] = Keys(queries, seen, pairs, (size * count,), size)
         elif top is None:
             extent.keys[keys] = Keys(queries, pairs, pairs)
         else:
             k = extent.value(top)
-            extent.keys[keys] = Keys(queries, window_pairs(n, past, k), pairs, (k,))
+            extent.keys[keys] = Keys(queries, with_own(window_pairs, n, past, k), pairs, (k,))
         return
     extent.sizes[keys] = n + minimum(past, window - 1)
-    stepped = window_pairs(n, past, window)
-    visible = stepped if chunk is None else chunk_pairs(n, past, chunk)
+    stepped = with_own(window_pairs, n, past, window)
+    visible = stepped if chunk is None else with_own(chunk_pairs, n, past, chunk)
     breaks: tuple[Size, ...] = (window,)
     if op.attr("top") is not None:  # the best few of those in the window
         most = minimum(window, extent.value(op.attr("top")))
-        visible, breaks = window_pairs(n, past, most), (most, window)
+        visible, breaks = with_own(window_pairs, n, past, most), (most, window)
     extent.keys[keys] = Keys(queries, visible, stepped, breaks, chunk)
 
 
