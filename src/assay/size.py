@@ -2,7 +2,8 @@
 
 Ints and symbols are exact at any magnitude. NumPy's int64 wraps in silence at 9.2e18, so arrays
 become float64 at the door (`lift`): a figure below 2**53 is exact, for kinds count sums and never differences of larger
-numbers; beyond it each step is to 1e-16. An array of dtype object keeps its ints, exact at any magnitude and a hundred times slower.
+numbers; beyond it each step is to 1e-16. An array of dtype object keeps its ints, exact at any magnitude and a hundred
+times slower.
 """
 
 from __future__ import annotations

@@ -8,8 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assay.kinds.base import triangle
-from assay.kinds.keys import band_pairs
-from assay.kinds.state import causal_pairs, chunk_pairs, window_pairs
+from assay.kinds.keys import all_pairs, band_pairs, random_pairs
+from assay.kinds.keys import block_pairs as blocks_of_a_pass
+from assay.kinds.state import block_pairs, causal_pairs, chunk_pairs, window_pairs
 from assay.readings.binding import bind
 from assay.readings.count import count
 
@@ -49,6 +50,19 @@ def test_band(n: int, reach: int) -> None:
     """An encoder's local attention looks to both sides."""
     near = sum(abs(a - b) <= reach for a in range(n) for b in range(n))
     assert band_pairs(n, reach) == near
+
+
+@given(n=st.integers(1, 60), past=lengths, a=limits, b=st.integers(1, 9))
+def test_pairs_beside_each_querys_own(n: int, past: int, a: int, b: int) -> None:
+    """Without its own key each query has one key less."""
+    assert causal_pairs(n, past, 0) == causal_pairs(n, past) - n
+    assert window_pairs(n, past, a, 0) == window_pairs(n, past, a) - n
+    assert chunk_pairs(n, past, a, 0) == chunk_pairs(n, past, a) - n
+    assert block_pairs(n, past, a, b, 0) == block_pairs(n, past, a, b) - n
+    assert all_pairs(n, 0) == all_pairs(n) - n
+    assert band_pairs(n, a, 0) == band_pairs(n, a) - n
+    assert blocks_of_a_pass(n, a, b, 0) == blocks_of_a_pass(n, a, b) - n
+    assert random_pairs(n, b, 1, 0) == random_pairs(n, b, 1) - n
 
 
 def test_triangle() -> None:
