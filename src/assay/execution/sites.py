@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from assay.errors import BuildError
@@ -37,7 +38,9 @@ class Call:
     """One pass: how many tokens, how many before them, and what was given with them.
 
     `mask` is True where a token of the context is there, [b, past + tokens]; `source_mask` the same of the source;
-    `bias` is added to attention scores. `state` holds what ops leave for the next pass, None where nothing is kept.
+    `bias` is added to attention scores; `positions` are those of the tokens where they are not one behind the other,
+    [n], [b n], or [3 b n] in time, height and width. `state` holds what ops leave for the next pass, None where
+    nothing is kept.
     """
 
     tokens: int
@@ -49,7 +52,17 @@ class Call:
     given: dict[str, Tensor] = field(default_factory=dict)
     state: dict[Hashable, Any] | None = None
     device: Any = None
+    positions: Tensor | None = None
     memo: dict[Hashable, Any] = field(default_factory=dict)  # what several layers need, made once
+
+    def where(self) -> Tensor:
+        """The positions of the tokens of this pass, [n] where the caller gave no others."""
+        if self.positions is not None:
+            return self.positions
+        found: Tensor = self.once(
+            ("where",), lambda: torch.arange(self.past, self.past + self.tokens, device=self.device)
+        )
+        return found
 
     def once(self, key: Hashable, make: Callable[[], Any]) -> Any:
         """What `make` gives, made at the first asking in this pass."""

@@ -148,11 +148,14 @@ def rope(
     *,
     theta_key: str = "rope_theta",
     style: str | None = None,
+    scaling: Mapping[str, Any] | None = None,
+    older: Mapping[str, str] | None = None,
 ) -> Rope:
     """Rotary positions; `partial_rotary_factor` rotates only a part of each head.
 
     `kind` is a name of `layer_types` where the parameters may be listed for each; an old flat `rope_scaling`
-    then speaks of the full layers.
+    then speaks of the full layers. `scaling` is the config class's own table, `older` are names that it gives another
+    meaning.
     """
     flat, parameters = c.table("rope_scaling") or {}, c.table("rope_parameters") or {}
     nested = next((table for table in (flat, parameters) if kind in table), None)
@@ -161,16 +164,34 @@ def rope(
         if not isinstance(parameters, dict):
             c.fail("rope_parameters", f"an object or null under {kind}")
     found = {**parameters, **(flat if kind in ("", "full_attention") else {})}
+    if scaling is not None and not flat and c.data.get("rope_parameters") is None:
+        found = dict(scaling)
     base = c.positive(theta_key, theta) if c.has(theta_key) else theta
     share = c.positive("partial_rotary_factor", partial) if c.has("partial_rotary_factor") else partial
     inner = Config(found, c.where, f"{c.prefix}rope_parameters.")
-    inner.word("rope_type", inner.word("type", "default"))
+    word = inner.word("rope_type", inner.word("type", "default"))
     base = inner.positive("rope_theta", base)
     share = inner.positive("partial_rotary_factor", share)
     width = int(head_width * share) if share <= 1 else 0
     if width < 1:
         (inner if "partial_rotary_factor" in found else c).fail("partial_rotary_factor", "a number above 0, at most 1")
+    found |= _stretched(c, found, (older or {}).get(word, word), nested is None)
     return Rope(None if width == head_width else width, base, _frozen(found or None), style)
+
+
+_LENGTH, _ORIGINAL = "max_position_embeddings", "original_max_position_embeddings"
+
+
+def _stretched(c: Config, table: Mapping[str, Any], kind: str, flat: bool) -> dict[str, Any]:
+    """What the table of a scaling leaves to other keys: the context before it and behind it."""
+    if kind in ("default", "linear", "proportional"):
+        return {}
+    made: dict[str, Any] = {"rope_type": kind}
+    if flat and kind in ("llama3", "yarn", "longrope") and c.has(_ORIGINAL):
+        made[_ORIGINAL] = int(c.size(_ORIGINAL))
+    if _LENGTH not in table and c.has(_LENGTH):
+        made[_LENGTH] = int(c.size(_LENGTH))
+    return made
 
 
 def _frozen(value: Any) -> Any:

@@ -62,6 +62,7 @@ class Defaults:
     act: str = "silu"
     tied: bool = False
     style: str | None = None  # of the rotation
+    scaling: tuple[tuple[str, Any], ...] | None = None  # of its frequencies, where the config has no table
     derives: bool = True  # a null head_dim is width / heads; otherwise it may not be null
 
 
@@ -83,7 +84,8 @@ class Dense:
         if "qk_norm" in changes:
             self.c.inert("qk_norm", True)
             self.c.inert("use_qk_norm", True)
-        positions = rope(self.c, h.width, d.theta, d.partial, kind, style=d.style)
+        scaling = None if d.scaling is None else dict(d.scaling)
+        positions = rope(self.c, h.width, d.theta, d.partial, kind, style=d.style, scaling=scaling)
         return Attention(h.query, h.kv, h.width, **{"positions": positions, **changes})
 
     def windowed(self, window: int | None, **changes: Any) -> Callable[[str], Attention]:

@@ -24,7 +24,7 @@ def nanochat(c: Config) -> Decoder:
         bias=biased(c, "attention_bias", "qkvo"),
         qk_norm=norm,
         norm_late=True,
-        positions=rope(c, h.width),
+        positions=rope(c, h.width, style="backward"),
     )
     mlp = Mlp(c.size("intermediate_size", 8192), gated=False, activation=activation(c, default="relu2"))
     vocab = c.size("vocab_size", 50304)

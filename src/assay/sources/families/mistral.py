@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from assay.blocks import Decoder
+from assay.records import replace
 from assay.sources.config import Config
 from assay.sources.families.common import family, pre_norm
 from assay.sources.families.dense import (
@@ -44,10 +45,21 @@ def ministral(c: Config) -> Decoder:
     return _by_type(c, p, [SLIDING if slides else FULL] * p.depth, 4096)
 
 
+_YARN = (
+    *(("rope_type", "yarn"), ("rope_theta", 1e6), ("factor", 16.0), ("original_max_position_embeddings", 16384)),
+    *(("beta_fast", 32.0), ("beta_slow", 1.0), ("mscale", 1.0), ("mscale_all_dim", 1.0)),
+)
+_LLAMA3 = (
+    *(("rope_type", "llama3"), ("rope_theta", 1e6), ("factor", 16.0), ("original_max_position_embeddings", 8192)),
+    *(("low_freq_factor", 1.0), ("high_freq_factor", 4.0)),
+)
+
+
 @family("ministral3", cls="Ministral3ForCausalLM", names=LLAMA)
 def ministral3(c: Config) -> Decoder:
     """Ministral 3 (Mistral AI 2025): queries grow with the logarithm of their position."""
     sizes = Defaults(4096, 14336, 34, 32, 8, 128, vocab=131072, trained=262144, eps=1e-5, theta=1e6, derives=False)
+    sizes = replace(sizes, scaling=_YARN)
     parameters = c.table("rope_parameters") or c.table("rope_scaling") or {}
     inner = Config(parameters, c.where, f"{c.prefix}rope_parameters.")
     by = inner.number("llama_4_scaling_beta", 0.1)
@@ -59,7 +71,7 @@ def ministral3(c: Config) -> Decoder:
 def cwm(c: Config) -> Decoder:
     """Code World Model (FAIR 2025): the first of every four layers sees all."""
     sizes = Defaults(6144, 21504, 64, 48, 8, 128, vocab=128256, trained=131072, eps=1e-5, theta=1e6, derives=False)
-    p = dense(c, sizes, bias=biased(c, "mlp_bias", "gud"))
+    p = dense(c, replace(sizes, scaling=_LLAMA3), bias=biased(c, "mlp_bias", "gud"))
     return _by_type(c, p, every(4, p.depth, first=True), 8192)
 
 

@@ -85,7 +85,19 @@ APERTUS = {
     **LLAMA,
     **under("model.layers.{i}.", {"Ga": "attention_layernorm.weight", "Gm": "feedforward_layernorm.weight"}),
 }
-_APERTUS = Defaults(4096, 14336, 32, 32, vocab=131072, trained=65536, eps=1e-5, theta=12e6, act="xielu")
+_LLAMA3 = (("rope_type", "llama3"), ("rope_theta", 12e6), ("factor", 8.0), ("original_max_position_embeddings", 8192))
+_APERTUS = Defaults(
+    4096,
+    14336,
+    32,
+    32,
+    vocab=131072,
+    trained=65536,
+    eps=1e-5,
+    theta=12e6,
+    act="xielu",
+    scaling=(*_LLAMA3, ("low_freq_factor", 1.0), ("high_freq_factor", 4.0)),
+)
 
 
 def _apertus(c: Config, sizes: Defaults) -> Decoder:
