@@ -48,6 +48,12 @@ BOTH: dict[str, Any] = {
     "vision_config": {"hidden_size": 32, "num_hidden_layers": 3, "num_attention_heads": 4, "intermediate_size": 40}
     | {"num_key_value_heads": 2, "head_dim": 12, "patch_size": 4, "use_clipped_linears": True},
 }
+STREAMED: dict[str, Any] = {
+    "model_type": "voxtral_realtime",
+    "text_config": {**TEXT, "head_dim": 6, "sliding_window": 9},
+    "audio_config": {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "head_dim": 10}
+    | {"intermediate_size": 40, "num_mel_bins": 10, "sliding_window": 7},
+}
 SOUNDS: dict[str, tuple[dict[str, Any], str]] = {
     "qwen2_audio": ({"model_type": "qwen2_audio"}, "AutoModelForMultimodalLM"),
     "qwen2_audio, small": (
@@ -69,6 +75,13 @@ SOUNDS: dict[str, tuple[dict[str, Any], str]] = {
     "voxtral": ({"model_type": "voxtral"}, "AutoModelForMultimodalLM"),
     "voxtral, small": (
         {"model_type": "voxtral", "text_config": {**TEXT, "head_dim": 6}, "audio_config": EAR},
+        "AutoModelForMultimodalLM",
+    ),
+    "voxtral_realtime": ({"model_type": "voxtral_realtime"}, "AutoModelForMultimodalLM"),
+    "voxtral_realtime, small": (STREAMED, "AutoModelForMultimodalLM"),
+    "voxtral_realtime, others": (
+        {**STREAMED, "text_config": {**TEXT, "head_dim": 6, "sliding_window": None}, "downsample_factor": 2}
+        | {"tie_word_embeddings": False},
         "AutoModelForMultimodalLM",
     ),
     "glmasr": ({"model_type": "glmasr"}, "AutoModelForMultimodalLM"),
@@ -129,8 +142,11 @@ def test_text_models_that_hear(case: str) -> None:
     assert count(ours, tokens=1).parameters.total == sum(p.numel() for p in theirs.parameters())
 
 
+APART = ("omniasr", "voxtral_realtime")  # sounds of samples, and of any length
+
+
 @needs_library
-@pytest.mark.parametrize("case", [case for case in SOUNDS if "small" in case and "omniasr" not in case])
+@pytest.mark.parametrize("case", [case for case in SOUNDS if "small" in case and not case.startswith(APART)])
 def test_flops_of_a_sound(case: str) -> None:
     import torch
     from torch.utils.flop_counter import FlopCounterMode
@@ -152,6 +168,34 @@ def test_flops_of_a_sound(case: str) -> None:
             inner.get_audio_features(features, mask)
     ours = count(read_config(config, "config", "model"), tokens=30, images=1)
     assert ours.flops.by_part["tower"] == counter.get_total_flops()
+
+
+@needs_library
+def test_flops_of_a_stream_of_sound() -> None:
+    """120 frames are 60 positions, of which 4 make a token; the words, and the delay once a pass in each layer."""
+    import torch
+    from torch.utils.flop_counter import FlopCounterMode
+
+    model, tokens = sound_model("voxtral_realtime, small").eval(), 15
+    features, words = torch.zeros((1, 10, 8 * tokens)), torch.zeros((1, tokens), dtype=torch.long)
+    with FlopCounterMode(display=False) as counter, torch.no_grad():
+        model(input_ids=words, input_features=features, num_delay_tokens=6, use_cache=False)
+    ours = count(read_config(STREAMED, "config", "model"), tokens=tokens, images=1, image_tokens=tokens)
+    assert ours.flops.total == counter.get_total_flops()
+    width, layers = TEXT["hidden_size"], TEXT["num_hidden_layers"]
+    assert ours.flops.by_part["norm"] == layers * 2 * (2 * 32 * width)
+
+
+def test_what_a_stream_of_sound_lets_through() -> None:
+    """Each of 60 positions sees the last 7: 28 + 53 x 7 pairs of 3,600 in each of two layers, 4 heads of 10."""
+    model = read_config(STREAMED, "config", "model")
+    ours = count(model, tokens=15, images=1, image_tokens=15)
+    words = sum(min(i, 9) for i in range(1, 16))
+    hidden = 2 * 2 * 40 * 2 * (3600 - (28 + 53 * 7)) + 2 * 2 * 24 * 2 * (15 * 15 - words)
+    assert ours.flops.total - ours.flops.visible_total == hidden
+    later = count(model, tokens=1, past=15, images=1)
+    assert later.flops.by_part["tower"] == 0
+    assert later.cache.bytes == 2 * 2 * 2 * 12 * 9  # two layers' keys and values of 9 positions, 2 heads of 6, 2 bytes
 
 
 @needs_library

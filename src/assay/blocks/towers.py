@@ -130,6 +130,21 @@ class Causal(Attention):
 
 
 @dataclass(frozen=True)
+class Recent(Attention):
+    """Attention to the `last` tokens of the same pass so far, of which nothing is kept; to all of them where None."""
+
+    last: int | None = None
+
+    def sizes(self) -> dict[str, int | None]:
+        """Axis sizes."""
+        return {**super().sizes(), "w": self.last}
+
+    def remember(self) -> list[Op]:
+        """Keys and values of this pass."""
+        return of_this_pass("causal=True" if self.last is None else "last=w")
+
+
+@dataclass(frozen=True)
 class Windowed(Attention):
     """Attention within windows of an image, each by itself."""
 

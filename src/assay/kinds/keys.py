@@ -6,10 +6,11 @@ Each query's own key is among them, or with `own` = 0 it is not.
 from __future__ import annotations
 
 from assay.kinds.base import Extent, Keys, Pairs, expect, register, traded, triangle, view, with_own
+from assay.kinds.state import window_pairs
 from assay.size import Size, ceil_div, floor_div, maximum, minimum, only_at_zero
 from assay.spec import Op
 
-MASKS = ("causal", "windows", "reach", "block", "random")  # one of these, but for random, which goes with block
+MASKS = ("causal", "last", "windows", "reach", "block", "random")  # one of these, but for random, which goes with block
 
 
 def all_pairs(n: Size, own: int = 1) -> Size:
@@ -65,9 +66,11 @@ def _bind_keys(op: Op, extent: Extent) -> None:
 
 def _pairs(op: Op, extent: Extent, tokens: Size) -> Pairs:
     """What the mask lets through of all pairs of tokens."""
-    reach, block, random = op.attr("reach"), op.attr("block"), op.attr("random")
+    last, reach, block, random = (op.attr(name) for name in ("last", "reach", "block", "random"))
     if op.attr("causal"):
         return Pairs(triangle(tokens), triangle(tokens - 1))
+    if last is not None:
+        return with_own(window_pairs, tokens, 0, extent.value(last))
     if reach is not None:
         return with_own(band_pairs, tokens, extent.value(reach))
     if random is not None:
@@ -80,7 +83,7 @@ def _pairs(op: Op, extent: Extent, tokens: Size) -> Pairs:
 register(
     view(
         "keys",
-        "the same tokens as keys, seen by every query, or by those behind, near, or in the same block or window",
+        "the same tokens as keys, seen by all, by those behind, soon behind or near, or in the same block or window",
         _check_keys,
         bind=_bind_keys,
         attrs=(*MASKS, "offset"),

@@ -64,7 +64,6 @@ _KINDS = {
     "a hybrid text model behind a conformer that halves a sound three times": "nemo_speechlm",
     "a text model with an adapter for each other modality": "phi4_multimodal",
     "a text model behind a tokenizer of sound made of convolutions": "vibevoice_asr",
-    "a text model whose norms depend on how far it is behind a stream of sound": "voxtral_realtime",
     "a text model with towers of other modalities": """
         align altclip apertus1p5 aria blip blip-2 blip_text_model bridgetower chameleon chinese_clip
         cohere_compass colpali deepseek_vl deepseek_vl_v2

@@ -111,6 +111,7 @@ MODULES = {
     "seamless": "seamless_m4t seamless_m4t_v2",
     "prophetnet": "prophetnet",
     "translation": "fsmt nllb-moe",
+    "streamed": "voxtral_realtime",
     "switch": "switch_transformers",
     "t5": "t5 mt5 umt5 longt5",
 }

@@ -34,20 +34,22 @@ def text_of(
     whole: Mapping[str, Any] | None = None,
     key: str = "text_config",
     either: bool = False,
+    own: Family | None = None,
 ) -> tuple[Decoder, Names]:
     """The model of text under `key`, and the names of its weights by themselves.
 
     `usual` is its type where the config does not say; `read_as` has the types whose layers another type has, with
     their own defaults, `whole` those of a config that has nothing under `key`. Whether the head is tied is for the
     whole config to say, by default `tied`, None where it never is; where `either`, the nested one may say so too.
+    `own` is a text model that there is nowhere else, of the type `usual`.
     Raises SourceError for a type that is not read.
     """
     from assay.sources.families import FAMILIES
 
     inner = c.child(key)
-    model_type = inner.word("model_type", usual)
+    model_type = inner.word("model_type", usual, () if own is None else (usual,))
     to, values = (read_as or {}).get(model_type, (model_type, {}))
-    family = FAMILIES.get(to)
+    family = FAMILIES.get(to) if own is None else own
     if family is None or family.classes:
         inner.fail("model_type", f"a type of text model that is read, {usual} for one")
     inner.absent(**{**values, **(whole or {} if not c.has(key) else {})})
