@@ -230,7 +230,6 @@ def olmo_hybrid(c: Config) -> Decoder:
         qk_norm_over="full",
         positions=rope(c, h.width) if turned else None,
     )
-    c.flag("linear_allow_neg_eigval", True)
     mlp = Mlp(c.size("intermediate_size"), activation=activation(c))
     kinds = layer_kinds(c, layers, lambda i: ATTENTION if i % 4 == 3 or (layers < 4 and i == layers - 1) else SCAN)
     for kind in (ATTENTION, SCAN):
@@ -254,7 +253,7 @@ def olmo_delta(c: Config, width: int, query: int) -> GatedDelta:
         "linear_value_head_dim": int(c.maybe("linear_value_head_dim") or 2 * each),
     }
     c.data = {**c.data, **given}
-    return delta(c, Norm(eps=1e-5))
+    return replace(delta(c, Norm(eps=1e-5)), overshoot=c.flag("linear_allow_neg_eigval", True))
 
 
 KIMI = {

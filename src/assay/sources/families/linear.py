@@ -283,7 +283,7 @@ XLSTM = {
 }
 # how the recurrence is run
 _XLSTM_HARMLESS = """
-    chunkwise_kernel sequence_kernel step_kernel mode chunk_size return_last_states autocast_kernel_dtype eps
+    chunkwise_kernel sequence_kernel step_kernel mode chunk_size return_last_states autocast_kernel_dtype
     inference_state_dtype max_inference_chunksize norm_reduction_force_float32 add_out_norm
     add_embedding_dropout add_forward_backend_padding igate_bias_init_range mlstm_round_up_to_multiple_of lm_head_dtype
 """.split()
@@ -314,6 +314,7 @@ def xlstm(c: Config) -> Decoder:
         c.positive("gate_soft_cap", 15.0),
         bias,
         Norm("layernorm", affine, eps),  # type: ignore[arg-type]
+        c.positive("eps", 1e-6),
     )
     multiple = c.size("ffn_round_up_to_multiple_of", 64)
     # a fraction beyond a multiple is not rounded up, as in the public implementation

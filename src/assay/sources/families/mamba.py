@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+from typing import Any
+
 from assay.blocks import Body, Branch, Decoder, Layer, Mamba, Mamba2, Norm, Step
 from assay.sources.config import Config
 from assay.sources.families.common import activation, depth, family, rms, stack, under
@@ -171,4 +174,22 @@ def mamba2_mixer(
         c.flag(bias, False),
         norm,
         activation(c, act),
+        *step_limits(c),
     )
+
+
+def step_limits(c: Config) -> tuple[float | None, float | None]:
+    """The bounds of `time_step_limit`, None where a bound does not bind: a step is above zero."""
+    bounds = [_bound(value) for value in c.data.get("time_step_limit") or (0.0, math.inf)]
+    if len(bounds) != 2 or None in bounds:
+        c.fail("time_step_limit", "a list of two numbers, the second perhaps Infinity")
+    c.skip("time_step_limit")
+    least, most = bounds
+    return least or None, None if most == math.inf else most
+
+
+def _bound(value: Any) -> float | None:
+    """A number, or what stands for one in a file that has no infinity."""
+    if isinstance(value, dict):
+        value = {"Infinity": math.inf}.get(value.get("__float__"))
+    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) and value >= 0 else None

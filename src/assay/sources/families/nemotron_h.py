@@ -92,6 +92,8 @@ def nemotron_h(c: Config) -> Decoder:
         norm,
         act="mamba_hidden_act",
     )
+    least = c.positive("mamba_dt_min" if c.has("mamba_dt_min") else "time_step_min", 0.001)
+    scan = replace(scan, least=least, most=None)  # the one bound that the implementation heeds
     act = activation(c, "mlp_hidden_act", "relu2")
     bias = c.flag("mlp_bias", False)
     bodies: dict[str, Body] = {

@@ -126,7 +126,15 @@ def zamba2(c: Config) -> Decoder:
     c.divides("n_mamba_heads", count, "mamba_ngroups", groups)
     each = share(c, "n_mamba_heads", inner, "the inner width")
     scan = Mamba2(
-        count, each, c.size("mamba_d_state", 64), groups, c.size("mamba_d_conv", 4), True, bias, Norm(eps=1e-5)
+        count,
+        each,
+        c.size("mamba_d_state", 64),
+        groups,
+        c.size("mamba_d_conv", 4),
+        True,
+        bias,
+        Norm(eps=1e-5),
+        least=c.positive("time_step_min", 0.001),
     )
     blocks = c.size("num_mem_blocks", 1)
     uses = [i for i, kind in enumerate(kinds) if kind == HYBRID]
