@@ -11,6 +11,7 @@ from library import check_against_library, has_library, prepare
 from mobilenet import FLOPS, NAME, PARAMETERS, TENSORS, flops, shapes
 
 from assay.errors import SourceError
+from assay.readings.check import check
 from assay.readings.count import count
 from assay.readings.tensors import tensors
 from assay.records import replace
@@ -171,6 +172,26 @@ def test_published_sizes(layers: int, width: int, shared: int, said: float) -> N
     total = count(read_config({"model_type": "gemma3n", "text_config": text}, "config", "model")).parameters.total
     assert round((total + shared * (2 * 2048 * 2 * 256 + 256)) / 1e9, 2) == said
     assert round(total / 1e9, 2) != said
+
+
+def test_files_that_keep_keys_of_layers_that_use_others() -> None:
+    """The last two of six layers use others' keys, and had matrices and a norm for their own in training."""
+    model = read_config(MOBILE["gemma3n, small"], "config", "model")
+    held: dict[str, tuple[int, ...]] = {
+        entry.path.replace("{i}", str(layer)).replace("{Q}", str(stream)): entry.shape
+        for entry in tensors(model)
+        for layer in entry.layers or ("",)
+        for stream in range(2)
+    }
+    plain = check(model, held)
+    assert (plain.agree, plain.differences, plain.unused) == (len(held), (), 0)
+    last = "model.language_model.layers.5.self_attn."
+    more = {f"{last}k_proj.weight": (24, 64), f"{last}v_proj.weight": (24, 64), f"{last}k_norm.weight": (12,)}
+    found = check(model, {**held, **more})
+    assert (found.agree, found.differences, found.unused) == (len(held), (), 3)
+    odd = check(model, {**held, f"{last}k_proj.bias": (24,), f"{last.replace('5', '6')}k_proj.weight": (24, 64)})
+    assert [one.what for one in odd.differences] == ["unexpected", "unexpected"]
+    assert odd.unused == 0
 
 
 @pytest.mark.parametrize(

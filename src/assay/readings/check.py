@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 
 from assay.errors import SettingError
+from assay.readings.lent import lent
 from assay.readings.tensors import Entry, Stored, tensors
 from assay.records import dataclass
 from assay.size import Size
@@ -52,12 +53,15 @@ class Difference:
 
 @dataclass(frozen=True)
 class Check:
-    """The differences, and what was no difference: tensors that agree, are recomputed, or predict further tokens."""
+    """The differences, and what was no difference: tensors that agree, are recomputed, predict further tokens, or would
+    make keys and values for layers that use another's.
+    """
 
     agree: int
     differences: tuple[Difference, ...]
     recomputed: int = 0
     further: int = 0
+    unused: int = 0
 
 
 def check(model: Model, held: Held, spell: Callable[[str], str] | None = None) -> Check:
@@ -92,14 +96,21 @@ def check(model: Model, held: Held, spell: Callable[[str], str] | None = None) -
             else:
                 found.append(Difference("shape", name, expected, named[name]))
     further = _further(left)
+    spare = {turn(name) for name in _unused(model, spell)} & left.keys()
     for name, shape in left.items():
         if shape is not None and 0 in shape:
             continue  # of no elements
-        if name in further or _is_recomputed(name, shape) or (model.scheme and _ACCESSORY.fullmatch(name)):
+        if (
+            name in further
+            or name in spare
+            or _is_recomputed(name, shape)
+            or (model.scheme and _ACCESSORY.fullmatch(name))
+        ):
             continue
         if not _is_copy(name, shape, model):
             found.append(Difference("unexpected", name, None, shape))
-    return Check(agree, tuple(found), sum(_is_recomputed(name, shape) for name, shape in left.items()), len(further))
+    anew = sum(_is_recomputed(name, shape) for name, shape in left.items())
+    return Check(agree, tuple(found), anew, len(further), len(spare))
 
 
 Way = list[tuple[str, Shape]]  # tensors that together hold an entry
@@ -189,6 +200,12 @@ def _further(left: Held) -> set[str]:
     """Tensors of modules that predict further tokens, which no forward pass of the model runs."""
     heads = {name.partition("eh_proj")[0] for name in left if ".eh_proj" in name}
     return {name for name in left if re.match(r"(model\.)?mtp\.", name) or any(name.startswith(at) for at in heads)}
+
+
+def _unused(model: Model, spell: Callable[[str], str] | None) -> Iterator[str]:
+    """The names of what would make keys and values for layers that use another's."""
+    for path, layer in lent(model):
+        yield (path if spell is None else spell(path)).replace("{i}", str(layer))
 
 
 def _is_recomputed(name: str, shape: Shape | None) -> bool:

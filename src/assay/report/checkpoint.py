@@ -70,6 +70,7 @@ def check_report(model: Model, held: Checkpoint, found: Check, style: Style) -> 
     said.append(plural(len(found.differences), "difference") if found.differences else "no difference")
     said += [f"{found.recomputed:,} that loaders make anew"] if found.recomputed else []
     said += [f"{found.further:,} of modules that predict further tokens"] if found.further else []
+    said += [f"{found.unused:,} of layers that use another's keys"] if found.unused else []
     said += ["names alone were at hand"] if not held.shaped else []
     return [*lines, " · ".join(said)]
 
@@ -105,5 +106,6 @@ def check_document(version: str, model: Model, held: Checkpoint, found: Check) -
             ],
             "recomputed": found.recomputed,
             "further": found.further,
+            "unused": found.unused,
         },
     }
