@@ -25,7 +25,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "sources": SPEC | {"kinds", "blocks", "rewrites"},  # a config may say how its weights are rewritten
     "rewrites": SPEC | {"kinds"},
     "readings": SPEC | {"kinds"},
-    "execution": SPEC | {"kinds", "readings"},  # it runs what readings count
+    "execution": SPEC | {"kinds", "readings", "rewrites"},  # it runs what readings count
     "hardware": LEAVES,
     "counter": LEAVES | {"report"},  # what it counts is its own; it prints as the rest does
     "report": SPEC | {"kinds", "blocks", "readings", "rewrites", "hardware"},

@@ -78,6 +78,28 @@ WITNESSES = (
             "s = contract(q[b n k], k[b c k], z[b d]) -> [b n c]",
         ),
     ),
+    Witness(  # scores, their softmax, the values' sum: what the three cost by themselves
+        """o = attend(q[b n g r k], k0[b c g k], x[b c g f], of=( \
+'s = contract(q[b n g r k], k0[b c g k]) -> [b g r n c]', \
+'p = softmax(s[b g r n c]) -> [b g r n c]', 'o = contract(p[b g r n c], x[b c g f]) -> [b n g r f]')) \
+-> [b n g r f]""",
+        work={
+            "multiply_add": SCORES * K + SCORES * F,
+            "start": SCORES + B * N * G * R * F,
+            "exp": SCORES,
+            "add": SCORES - B * G * R * N,
+            "divide": SCORES,
+            "softmax": SCORES,
+        },
+        reads=B * N * G * R * K + B * C * G * K + B * C * G * F,
+        writes=B * N * G * R * F,
+        after=KEYS,
+        misfits=(
+            "o = attend(q[b n k], k[b c k], x[b c f]) -> [b n f]",
+            "o = attend(q[b n k], k[b c k], of=('o = contract(q[b n k], k[b c k]) -> [b n c]',)) -> [b n c]",
+            "o = attend(q[b n k], k[b c k], x[b c f], of=('o = contract(q[b n k], k[b c k]) -> [b n c]',)) -> [b n f]",
+        ),
+    ),
     Witness(
         "y = linear(x[b n d], Wq[d g r k], Bq[g r k]) -> [b n g r k]",
         work={"multiply_add": BND * G * R * K, "start": B * N * G * R * K, "add": B * N * G * R * K},

@@ -22,36 +22,71 @@ def hide(site: Site) -> Hide:
     """Scores with what is out of sight set so low that a softmax gives exactly zero."""
     op = site.op
     axes = op.axes
-    keys, queries = axes[-1], axes[-2] if len(axes) > 1 else ""
-    makers = [made for made in site.makers(keys) if made.kind in MAKERS]
-    if not makers:
-        raise site.refuse(f"no op makes the keys {keys}")
-    key, rule = sight(site, makers[0], chosen=len(op.activations) > 1)
-    crossed = makers[0].kind == "hold"
+    key, rule, crossed = _rule(site, axes, chosen=len(op.activations) > 1)
 
     def run(call: Call, s: Tensor, index: Tensor | None = None) -> Tensor:
         if call.bias is not None and not crossed:
             s = s + _beside(call.bias, site, axes)
-        n = s.shape[-2]
-        hidden = call.once(("mask", key, n, s.shape[-1]), lambda: _hidden(call, rule, crossed, n, s))
+        n, c = s.shape[-2:]
+        hidden = call.once(("mask", key, n, c), lambda: _hidden(call, rule, crossed, n, c, s.device))
         if index is not None:
-            absent = torch.ones((*index.shape[:-1], s.shape[-1]), dtype=torch.bool, device=s.device)
-            absent = absent.scatter(-1, index, False)
+            absent = torch.ones((*index.shape[:-1], c), dtype=torch.bool, device=s.device).scatter(-1, index, False)
             hidden = absent if hidden is _NOTHING else hidden | absent
         if hidden is _NOTHING:
             return s
-        return s.masked_fill(_placed(hidden, axes, queries), torch.finfo(s.dtype).min)
+        return s.masked_fill(_placed(hidden, axes), torch.finfo(s.dtype).min)
 
     return run
 
 
-def _hidden(call: Call, rule: Rule | None, crossed: bool, n: int, s: Tensor) -> Any:
+def seen(site: Site, axes: Axes) -> Callable[[Call, int, int, Tensor], tuple[bool, Tensor | None]]:
+    """The same for a kernel that takes a mask [n c] or [b 1 n c]: whether it is the plain causal one, else the mask."""
+    key, rule, crossed = _rule(site, axes)
+
+    def run(call: Call, n: int, c: int, q: Tensor) -> tuple[bool, Tensor | None]:
+        padding = call.source_mask if crossed else call.mask
+        bias = None if crossed else call.bias
+        if padding is None and bias is None:
+            if rule is None or (n == 1 and key[0] in ("causal", "window")):  # all that is at hand is in sight
+                return False, None
+            if n == c and (key[0] == "causal" or (key[0] in _LIMITED and c <= key[1] and not call.past)):
+                return True, None
+        return False, call.once(("seen", key, n, c, q.dtype), lambda: _mask(call, rule, crossed, bias, n, c, q))
+
+    return run
+
+
+_LIMITED = ("window", "near", "chunk")  # causal as long as there are no more tokens
+
+
+def _mask(call: Call, rule: Rule | None, crossed: bool, bias: Tensor | None, n: int, c: int, q: Tensor) -> Tensor:
+    hidden = _hidden(call, rule, crossed, n, c, q.device)
+    if hidden is _NOTHING:
+        hidden = torch.zeros((n, c), dtype=torch.bool, device=q.device)
+    if hidden.dim() == 2 and bias is None:
+        return ~hidden
+    hidden = hidden if hidden.dim() == 2 else hidden[:, None]
+    given = torch.zeros((), dtype=q.dtype, device=q.device) if bias is None else bias.to(q.dtype)
+    # a number and not a truth: a token that sees nothing, one of padding, must not divide by nothing
+    return given.expand(torch.broadcast_shapes(given.shape, hidden.shape)).masked_fill(hidden, torch.finfo(q.dtype).min)
+
+
+def _rule(site: Site, axes: Axes, chosen: bool = False) -> tuple[Any, Rule | None, bool]:
+    """What scores' last axis of keys shows to queries: a name, the rule, and whether the keys are a source's."""
+    makers = [made for made in site.makers(axes[-1]) if made.kind in MAKERS]
+    if not makers:
+        raise site.refuse(f"no op makes the keys {axes[-1]}")
+    key, rule = sight(site, makers[0], chosen)
+    return key, rule, makers[0].kind == "hold"
+
+
+def _hidden(call: Call, rule: Rule | None, crossed: bool, n: int, c: int, device: torch.device) -> Any:
     """True where a key is out of sight, [n c] or [b n c]; nothing where all is in sight."""
-    c, found = s.shape[-1], None
+    found = None
     if rule is not None:
-        queries = torch.arange(call.past, call.past + n, device=s.device)[:, None]
+        queries = torch.arange(call.past, call.past + n, device=device)[:, None]
         first = call.past + n - c
-        keys = torch.arange(first, first + c, device=s.device)[None, :]
+        keys = torch.arange(first, first + c, device=device)[None, :]
         found = ~rule(queries, keys)
     padding = call.source_mask if crossed else call.mask
     if padding is not None:
@@ -79,21 +114,23 @@ def sight(site: Site, maker: Op, chosen: bool = False) -> tuple[Any, Rule | None
         if reach is not None:
             return ("reach", reach), lambda q, k: (q - k).abs() <= reach
         return ("keys",), None
-    window, chunk = values.get("window", values.get("near")), values.get("chunk")
+    window, near, chunk = (values.get(name) for name in ("window", "near", "chunk"))
     if values.get("top") is not None and (values.get("block") is not None or not chosen):
         raise site.refuse("attention to the best few keys is run where the mask is given their index")
     if window is not None:
         return ("window", window), lambda q, k: (k <= q) & (k > q - window)
+    if near is not None:  # everything is kept, and the last token does not see all of it
+        return ("near", near), lambda q, k: (k <= q) & (k > q - near)
     if chunk is not None:
         return ("chunk", chunk), lambda q, k: (k <= q) & (k // chunk == q // chunk)
     return ("causal",), lambda q, k: k <= q
 
 
-def _placed(hidden: Tensor, axes: Axes, queries: str) -> Tensor:
+def _placed(hidden: Tensor, axes: Axes) -> Tensor:
     """[n c] or [b n c] beside the axes of scores."""
     if hidden.dim() == 2:
         return hidden
-    index = tuple(slice(None) if a in ("b", queries, axes[-1]) else None for a in axes)
+    index = tuple(slice(None) if a in ("b", *axes[-2:]) else None for a in axes)
     return hidden[index]
 
 

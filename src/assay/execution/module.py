@@ -16,10 +16,12 @@ from assay.execution.storage import Tree, Weights, allocate
 from assay.kinds import kind_of
 from assay.readings.binding import bind, placed
 from assay.readings.setting import Setting, setting
-from assay.records import dataclass
+from assay.records import dataclass, replace
+from assay.rewrites.fuse import fuse
 from assay.spec import Block, Model, Op, Segment
+from assay.spec import Tensor as Operand
 
-for _module in ("compress", "contract", "keys", "layout", "pointwise", "reduce", "scan", "state"):
+for _module in ("compress", "contract", "fused", "keys", "layout", "pointwise", "reduce", "scan", "state"):
     import_module(f"assay.execution.rules.{_module}")  # each registers the functions of its kinds
 
 SOURCE = "m"  # the axis of the setting that a segment of the encoder takes its tokens from
@@ -85,9 +87,10 @@ class Executable(Tree):
     with a head.
     """
 
-    def __init__(self, model: Model, dtype: torch.dtype, device: torch.device) -> None:
+    def __init__(self, model: Model, dtype: torch.dtype, device: torch.device, fused: bool = False) -> None:
         super().__init__()
         self.description = model
+        model = fuse(model) if fused else model
         allocate(self, model, dtype, device)
         encoders = [s for s in model.segments if s.axes.get("n") == SOURCE]
         self.paired = bool(encoders) and len(encoders) < len(model.segments)
@@ -95,6 +98,7 @@ class Executable(Tree):
         self.source_plan = self._layers(encoders, needed) if self.paired else []
         rest = [s for s in model.segments if not (self.paired and s in encoders)]
         self.plan = self._layers(rest, needed)
+        self._each: list[Layer] | None = None
         self._checked: set[Hashable] = set()
 
     def forward(
@@ -106,6 +110,7 @@ class Executable(Tree):
         mask: Tensor | None = None,
         source_mask: Tensor | None = None,
         bias: Tensor | None = None,
+        positions: Tensor | None = None,
         logits: str = "all",
         **given: Tensor,
     ) -> Tensor:
@@ -113,8 +118,10 @@ class Executable(Tree):
 
         `source` is an encoder-decoder's source, `[b m]`: needed in the first pass, and held in the cache for the later.
         `mask` `[b, past + n]` and `source_mask` `[b m]` are true where a token is one and not padding; `bias`, added to
-        the scores of self-attention, spans batch, heads, tokens and keys, or broadcasts to them. `logits` is all or
-        last. `given` are further inputs by the names that the notation has for them, such as `type`.
+        the scores of self-attention, spans batch, heads, tokens and keys, or broadcasts to them. `positions` are
+        those of the tokens where they do not follow each other from `past` on: `[n]`, `[b n]`, or `[3 b n]` in time,
+        height and width. `logits` is all or last. `given` are further inputs by the names that the notation has for
+        them, such as `type`.
         Raises BuildError for a shape that is not the description's.
         """
         past = 0 if cache is None else cache.tokens
@@ -135,16 +142,26 @@ class Executable(Tree):
                 values[MEMORY] = values.pop("x")
             else:
                 values[MEMORY] = self._empty_memory(batch, tokens.device)
-        call = Call(
-            n, past, logits, mask, source_mask, bias, {**given, "ids": tokens, "source": source}, state, tokens.device
-        )
-        result = self._through(self.plan, call, values, asked if check else None)
+        inputs = {**given, "ids": tokens, "source": source}
+        call = Call(n, past, logits, mask, source_mask, bias, inputs, state, tokens.device, positions)
+        plan = self.plan if positions is None or positions.dim() < 2 else self.each()
+        result = self._through(plan, call, values, asked if check else None)
         if check:
             self._checked.add(asked)
         if cache is not None:
             cache.tokens = past + n
             cache.source = cache.source or m
         return result
+
+    def each(self) -> list[Layer]:
+        """The plan where every text of a batch has positions of its own."""
+        if self._each is None:
+            needed = _needed(self.description)
+            changed = {id(s): per_text(s) for s in self.description.segments}
+            again = {id(new): self._layers([new], needed) for old, new in changed.items() if id(new) != old}
+            rows = {id(s): iter(again.get(id(changed[id(s)]), ())) for s in self.description.segments}
+            self._each = [next(rows[id(layer.segment)], layer) for layer in self.plan]
+        return self._each
 
     def cache(self) -> Cache:
         """An empty cache, to be given to every pass of one text."""
@@ -254,15 +271,27 @@ def given(call: Call, name: str, axes: tuple[str, ...], layer: Layer) -> Tensor:
     if found is not None:
         return found
     if name == "at":
-        return positions(call, axes)
+        return call.where()
     if name == "type":
         return torch.zeros_like(call.given["ids"])
     raise BuildError(f"{layer.where()} reads {name}[{' '.join(axes)}]: give it by that name")
 
 
-def positions(call: Call, axes: tuple[str, ...]) -> Tensor:
-    """The positions of the tokens of this pass, `[n]`."""
-    return call.once(("positions",), lambda: torch.arange(call.past, call.past + call.tokens, device=call.device))
+def per_text(segment: Segment) -> Segment:
+    """A segment whose positions at[n] are at[b n], and with them all that is made of them."""
+    spread: set[str] = {"at"}
+    made = []
+    for op in segment.block.ops:
+        inputs = tuple(
+            Operand(t.name, ("b", *t.axes)) if t.name in spread and (t.name != "at" or t.axes == ("n",)) else t
+            for t in op.inputs
+        )
+        wider = inputs != op.inputs and "b" not in op.axes
+        if op.name != "at":
+            (spread.add if wider else spread.discard)(op.name)
+        made.append(replace(op, inputs=inputs, axes=("b", *op.axes) if wider else op.axes))
+    ops = tuple(made)
+    return segment if ops == segment.block.ops else replace(segment, block=replace(segment.block, ops=ops))
 
 
 def _needed(model: Model) -> frozenset[str]:
@@ -299,9 +328,12 @@ def build(
     dtype: Any = None,
     device: Any = None,
     seed: int | None = None,
+    attention: str = "fused",
     **sizes: object,
 ) -> Executable:
     """A model, or a block with `sizes` for its open axes, as a `torch.nn.Module` that runs its ops.
+
+    `attention` is fused, in one kernel wherever one can run it, or plain, op by op as the description says.
 
     Parameters are named as in the public implementation and initialized as the field does: gains one, biases zero,
     the rest normal with the family's standard deviation. Raises BuildError for what cannot be run.
@@ -309,6 +341,8 @@ def build(
     from assay.readings.binding import as_model
 
     whole = model if isinstance(model, Model) else as_model(model, sizes)
-    made = Executable(whole, dtype or torch.float32, torch.device(device or "cpu"))
+    if attention not in ("fused", "plain"):
+        raise BuildError(f"attention is {attention!r}; known: fused, plain")
+    made = Executable(whole, dtype or torch.float32, torch.device(device or "cpu"), attention == "fused")
     initialize(made, seed)
     return made
