@@ -115,6 +115,9 @@ def inputs(config: Any, tokens: int, source: int | None = None) -> dict[str, Any
     import torch
 
     ids = torch.zeros((1, tokens), dtype=torch.long)
+    if config.model_type == "voxtral_realtime":  # a stretch of sound for each word
+        frames = torch.zeros((1, config.audio_config.num_mel_bins, config.audio_length_per_tok * tokens))
+        return {"input_ids": ids, "input_features": frames, "num_delay_tokens": config.default_num_delay_tokens}
     if not config.is_encoder_decoder:
         return {"input_ids": ids}
     m = tokens if source is None else source
