@@ -98,6 +98,7 @@ def totals(model: Model, conventions: Sequence[str] = CONVENTIONS, /, **setting:
         found |= {f"{name} {part}": flops for part, flops in counted.flops.by_part.items()}
     p, kept = counted.parameters, counted.cache
     found |= {"parameters": p.total, "active": p.active, "buffers": p.buffers, "embedding": p.embedding}
+    found |= {"non-embedding": p.non_embedding}
     found |= {"cache": kept.bytes, "growth": kept.marginal_bytes_per_token, "fixed": kept.fixed_bytes}
     found |= {f"parameters {part}": elements for part, elements in p.by_part.items()}
     return found | {"weights": counted.weight_bytes}

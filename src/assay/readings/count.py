@@ -52,7 +52,8 @@ class Parameters:
     @property
     def non_embedding(self) -> Size:
         """The total without the embedding and without an untied head's matrix."""
-        return self.total - self.embedding - self.head
+        rest = sum((size for part, size in self.by_part.items() if part not in ("embedding", "head")), start=0)
+        return rest + (self.by_part.get("head", 0) - self.head)
 
     def __add__(self, other: Parameters) -> Parameters:
         return Parameters(
