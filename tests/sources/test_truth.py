@@ -64,10 +64,12 @@ CORRECTED: dict[tuple[str, str], int] = {
     # LongCat's router is named classifier: 28 layers of 512 experts and 256 without work
     ("default--longcat_flash", "parameters of router"): 28 * 768 * 6144,
     ("default--longcat_flash", "parameters of head"): 131072 * 6144,
-    # the correction of AFMoE's router is named mlp.expert_bias: 31 layers of 64 are the router's, not the dense MLP's
+    # the correction of AFMoE's router is named mlp.expert_bias: 31 layers of 64 are the router's, as the record itself
+    # has them where a name says gate (ERNIE 4.5), and no dense MLP's
     ("default--afmoe", "parameters of mlp"): 3 * 2048 * 6144,
     ("default--afmoe", "parameters of router"): 31 * (2048 * 64 + 64),
-    # JetMoE's experts are named mlp.input_linear and mlp.output_linear; its attention has a router of its own
+    # JetMoE's experts are named mlp.input_linear and mlp.output_linear: experts all the same, and there is no other MLP;
+    # the router of its attention's experts is recorded as attention
     ("default--jetmoe", "parameters of mlp"): 0,
     ("default--jetmoe", "parameters of experts"): 12 * (8 * 3 * 2048 * 5632 + 2048),
     ("default--jetmoe", "parameters of router"): 12 * 2 * 2048 * 8,
