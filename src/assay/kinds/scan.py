@@ -12,7 +12,6 @@ from assay.kinds.base import Extent, Kind, Work, dimension, expect, flat, regist
 from assay.size import Size, is_integer
 from assay.spec import Axes, Op
 
-
 # of a rule: what queries are scaled by, the eps of vectors brought to length one, bounds of a time step, the least
 # logarithm of a decay, the power of one, the eps of a normalizer
 CONSTANTS = ("scale", "unit", "least", "most", "floor", "power", "eps")

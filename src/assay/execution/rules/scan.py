@@ -386,8 +386,8 @@ def mlstm(site: Site) -> Run:
 
 @recurs("wkv")
 def wkv(site: Site) -> Run:
-    """Values weighed by exp(k) under a decay, the present one by exp(k + First) (Peng et al. 2023, equation 16); without
-    values the sum of these weights. Exponents are less m, the largest so far.
+    """Values weighed by exp(k) under a decay, the present one by exp(k + First) (Peng et al. 2023, equation 16); or,
+    without values, the sum of these weights. Exponents are less m, the largest so far.
     """
     given = site.op.activations
     valued = len(given) == 3
