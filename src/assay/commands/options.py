@@ -43,13 +43,14 @@ def model_options(parser: Parser) -> None:
     )
 
 
-def setting_options(parser: Parser) -> None:
-    """The setting that `setting` reads."""
+def setting_options(parser: Parser, lengths: bool = True) -> None:
+    """The setting that `setting` reads; without lengths where a command goes through them itself."""
     add = parser.add_argument_group("setting").add_argument
     add("--batch", metavar="B", help="sequences; 1 if not given")
-    add("--tokens", metavar="N", help="tokens processed now; 2,048 if not given, or the position table's rows")
-    add("--past", metavar="P", help="tokens before them, in the cache; 0 if not given")
-    add("--context", metavar="C", help="past and present together, in place of --past")
+    if lengths:
+        add("--tokens", metavar="N", help="tokens processed now; 2,048 if not given, or the position table's rows")
+        add("--past", metavar="P", help="tokens before them, in the cache; 0 if not given")
+        add("--context", metavar="C", help="past and present together, in place of --past")
     add("--source", metavar="M", help="source tokens of an encoder-decoder; as many as --tokens if not given")
     add(
         "--images", metavar="I", help="images (or sounds) of each sequence, where the model has a tower; 0 if not given"
@@ -73,7 +74,7 @@ SIZES = {"batch": 1, "tokens": 1, "past": 0, "context": 1, "source": 1, "images"
 def setting(args: Namespace) -> dict[str, Any]:
     """The arguments of `count`: what was given, sizes as integers. Raises SettingError."""
     given = {name: getattr(args, name) for name in ("logits", "latent", "convention", "weights", "cache", "state")}
-    sizes = {name: getattr(args, name) for name in SIZES}
+    sizes = {name: getattr(args, name, None) for name in SIZES}
     return given | {
         name: parse_size(t, f"--{name.replace('_', '-')}", SIZES[name]) for name, t in sizes.items() if t is not None
     }

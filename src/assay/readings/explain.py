@@ -5,21 +5,22 @@ The formulas are what the same ops give where their sizes are symbols; nothing h
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from assay.errors import SettingError
 from assay.kinds import Extent, Visible, kind_of
-from assay.readings.binding import as_model, bind, placed
+from assay.readings.binding import as_model
 from assay.readings.conventions import convention as convention_of
 from assay.readings.count import touches
 from assay.readings.dtypes import bytes_of
-from assay.readings.letters import Bound, Letter, Letters, Tie, algebra, settled, symbols_of, tied, ties, value_of
+from assay.readings.letters import Bound, Letter, Tie, algebra, symbols_of, value_of
 from assay.readings.ops import own_weights
 from assay.readings.setting import Setting, setting
+from assay.readings.symbolic import Named, Place, Symbols
 from assay.records import dataclass, replace
 from assay.size import Size
-from assay.spec import Block, Model, Op, Segment
+from assay.spec import Block, Model, Op
 
 FIGURES = {
     "parameters": "unique parameters; a tensor that several ops or layers share counts where it first occurs",
@@ -120,112 +121,32 @@ class _Fold:
 
     def __init__(self, model: Model, figure: str, part: str | None, asked: Setting) -> None:
         self.model, self.figure, self.part, self.asked = model, figure, part, asked
-        self.letters = Letters()
+        self.symbols = Symbols(model, asked)
         self.prices = convention_of(asked.convention)
         self.seen: tuple[set[str], set[str]] = (set(), set())  # weights of earlier ops, as numbers and as symbols
-        self.symbols = self._setting_symbols()
-        self.axes: list[Mapping[str, tuple[Any, int]]] = []
-
-    def _setting_symbols(self) -> dict[str, Size]:
-        """The setting's axes as symbols; what is one or none of stays a number, and so leaves the formulas."""
-        of, asked = self.letters.of, self.asked
-
-        def symbol(axis: str, value: Size) -> Size:
-            return of(axis, value) if value > 1 else value
-
-        lettered = replace(
-            asked,
-            batch=symbol("b", asked.batch),
-            tokens=symbol("n", asked.tokens),
-            past=symbol("past", asked.past) if asked.past else 0,
-            images=symbol("images", asked.images) if asked.images else 0,
-            image_tokens=None if asked.image_tokens is None else symbol("image_tokens", asked.image_tokens),
-            source=None if asked.source is None else symbol("m", asked.source),
-            stride=(1, 0),
-        )
-        made = lettered.sizes()
-        values = asked.sizes()
-        if asked.source is not None and asked.stride != (1, 0):  # positions are fewer than the source's tokens
-            made["M"] = symbol("m", values["M"])
-            made["m"] = made["M"] if values["m"] else 0
-            made["frames"] = symbol("frames", values["frames"])
-        return {axis: size if values[axis] else 0 for axis, size in made.items()}
 
     def derivation(self) -> Derivation:
         """All stages, with the letters that they turn out to need."""
-        stages = [stage for segment in self.model.segments for stage in self._stages(segment)]
+        stages = [stage for place in self.symbols.places() for stage in self._stages(place)]
         if not stages:
             raise SettingError(self._nothing())
-        known = ties(self.axes)
         formula = sum((stage.often * stage.formula for stage in stages), start=0)
-        used = symbols_of(formula) | {s for stage in stages for p in stage.parts for s in symbols_of(p.formula)}
-        for tie in known:
-            if symbols_of(tie.left) <= used:
-                used |= symbols_of(tie.right)
-        legend = self.letters.named(used)
-        return self._named(stages, formula, known, legend)
-
-    def _named(
-        self, stages: list[Stage], formula: Any, known: tuple[Tie, ...], legend: Mapping[Any, Letter]
-    ) -> Derivation:
-        """The same with the symbols' names, ties and bounds put to use."""
-        names = {old: letter.symbol for old, letter in legend.items()}
-        values = {letter.symbol: letter.value for letter in legend.values()}
-        sympify = algebra().sympify
-        mine = tuple(
-            Tie(tie.left.xreplace(names), sympify(tie.right).xreplace(names))
-            for tie in known
-            if symbols_of(tie.left) <= set(names)
-        )
-        bounds: dict[Bound, None] = {}
-
-        def name(expression: Any) -> Any:
-            return sympify(expression).xreplace(names)
-
-        def decide(expression: Any) -> Any:
-            made, decided = settled(tied(expression, mine), values)
-            bounds.update(dict.fromkeys(decided))
-            return tied(made, mine)
-
-        # pairs are written out; keys at hand where that makes them a letter that is there already
-        defined = {letter.symbol: letter.definition for letter in legend.values() if letter.definition is not None}
-        plain = {}
-        for symbol, definition in defined.items():
-            made = settled(definition, values)[0]
-            if str(symbol).startswith("pairs") or made.is_Symbol or made.is_Integer:
-                plain[symbol] = definition
-
-        def close(expression: Any) -> Any:
-            return decide(expression.xreplace(plain))
-
-        def step(one: Step) -> Step:
-            return replace(one, formula=name(one.formula))
-
-        def part(one: Sum) -> Sum:
-            return replace(
-                one, steps=tuple(map(step, one.steps)), formula=name(one.formula), closed=close(name(one.formula))
-            )
-
-        def stage(one: Stage) -> Stage:
-            made = name(one.formula)
-            parts = tuple(map(part, one.parts))
-            return replace(one, parts=parts, often=name(one.often), formula=made, closed=close(made))
-
-        made = tuple(map(stage, stages))
-        closed = sum((one.often * one.closed for one in made), start=0)
-        needed = tuple(tie for tie in mine if symbols_of(tie.left) & _all_symbols(made, name(formula)))
+        formulas = [part.formula for stage in stages for part in stage.parts]
+        named = self.symbols.named([formula, *formulas])
+        made = tuple(_named(stage, named) for stage in stages)
+        used = {symbol for one in (formula, *formulas) for symbol in symbols_of(named.general(one))}
         return Derivation(
             self.figure,
             self.model,
             self.asked,
             self.part or "",
             made,
-            name(formula),
-            closed,
-            sum((one.times * one.value for one in stages), start=0),
-            tuple(legend.values()),
-            needed,
-            tuple(bounds),
+            named.general(formula),
+            sum((stage.often * stage.closed for stage in made), start=0),
+            sum((stage.times * stage.value for stage in made), start=0),
+            named.legend,
+            tuple(tie for tie in named.ties if symbols_of(tie.left) & used),
+            tuple(named.bounds),
         )
 
     def _nothing(self) -> str:
@@ -240,93 +161,47 @@ class _Fold:
             return f"{self.part} of {self.model.name} adds nothing to {self.figure} in this setting"
         return f"part is {self.part!r}; {self.model.name} has {', '.join(parts)}"
 
-    def _stages(self, segment: Segment) -> list[Stage]:
+    def _stages(self, place: Place) -> list[Stage]:
         """One kind of layer, and what its layers share; neither where it adds nothing."""
-        absorbed = segment.absorbed if self.asked.latent == "absorbed" else None
-        block = segment.block if absorbed is None else absorbed
+        segment = place.segment
         here: tuple[set[str], set[str]] = (set(), set())
-        numbers = bind(block, placed(segment, self.asked.sizes()))
-        symbols = self._bound(segment, block, numbers)
+        seen = self.symbols.visible(place)
         each: list[Step] = []
         shared: list[Step] = []
-        for op in block.ops:
-            values = self._share(segment, block, op, numbers, (here[0], self.seen[0]))
-            formulas = self._share(segment, block, op, symbols, (here[1], self.seen[1]))
+        for op in place.block.ops:
+            values = self._share(place, op, place.numbers, Visible, (here[0], self.seen[0]))
+            formulas = self._share(place, op, place.symbols, lambda _: seen, (here[1], self.seen[1]))
             if self.part in (None, segment.name, op.part, op.part.partition(".")[0]):
                 for steps, value, formula in zip((each, shared), values, formulas, strict=True):
                     if value != 0:
                         steps.append(Step(op, formula, value))
-        runs = segment.copies if self.figure == "parameters" else segment.times
-        origin = self.model.layers_key if segment.copies == self.model.layers else ""
-        often: Size = self.letters.of("L", segment.copies, origin, segment.name, apart=str(len(self.axes)))
-        often = often * (runs // segment.copies) if segment.copies > 1 else runs
-        made = [_stage(segment.name, segment.layers, each, often, runs)] if each else []
+        own = self.figure == "parameters"
+        often, times = (place.stored, segment.copies) if own else (place.runs, segment.times)
+        made = [_stage(segment.name, segment.layers, each, often, times)] if each else []
         return [*made, _stage(segment.name, segment.layers, shared, 1, 1)] if shared else made
 
-    def _bound(self, segment: Segment, block: Block, numbers: Extent) -> Extent:
-        """The block in symbols, with a letter for each size that the pass makes and that is no letter itself."""
-        lettered = {
-            axis: self.letters.of(axis, size, block.origins.get(axis, ""), segment.name)
-            for axis, size in block.sizes.items()
-        }
-        self.axes.append({axis: (symbol, block.sizes[axis]) for axis, symbol in lettered.items() if symbol != 0})
-        given = placed(segment, self.symbols)
-        extent = bind(replace(block, sizes=lettered), given)
-        for axis, size in list(extent.sizes.items()):
-            if axis in given or axis in lettered or numbers.sizes[axis] == 0:
-                continue
-            if symbols_of(size) and not size.is_Symbol:
-                extent.sizes[axis] = self.letters.of(axis, numbers.sizes[axis], "", segment.name, size)
-        return extent
-
-    def _seen(self, extent: Extent, segment: Segment) -> Extent:
-        """The extent over pairs that the mask lets through, which get a letter of their own."""
-
-        def letter(pairs: Any) -> Any:
-            if not symbols_of(pairs) or pairs.is_Symbol or pairs.is_Pow:
-                return pairs
-            return self.letters.of("pairs", value_of(pairs, self.letters.values), "", segment.name, pairs)
-
-        return _Pairs(extent, letter)
-
     def _share(
-        self, segment: Segment, block: Block, op: Op, extent: Extent, held: tuple[set[str], set[str]]
+        self,
+        place: Place,
+        op: Op,
+        extent: Extent,
+        visible: Callable[[dict[str, Size]], Extent],
+        held: tuple[set[str], set[str]],
     ) -> tuple[Size, Size]:
         """What an op adds in each layer, and for all layers together: tensors that they share."""
         kind = kind_of(op)
         if self.figure == "parameters":
-            new, _, _ = own_weights(segment, block, op, extent, held)
-            each = sum((elements for elements, times in new if times == segment.copies), start=0)
-            return each, sum((elements for elements, times in new if times != segment.copies), start=0)
+            new, _, _ = own_weights(place.segment, place.block, op, extent, held)
+            each = sum((elements for elements, times in new if times == place.segment.copies), start=0)
+            return each, sum((elements for elements, times in new if times != place.segment.copies), start=0)
         if self.figure == "flops":
-            visible = self.prices.visible and bool(extent.keys) and touches(op, extent)
-            return self.prices.flops(kind.work(op, self._seen(extent, segment) if visible else extent)), 0
+            lit = self.prices.visible and bool(extent.keys) and touches(op, extent)
+            return self.prices.flops(kind.work(op, visible(extent.sizes).shared_with(extent) if lit else extent)), 0
         if self.figure == "cache":
             if kind.state is None:
                 return 0, 0
             return bytes_of(kind.state(op, extent), self.asked.state if kind.kept == "state" else self.asked.cache), 0
         return kind.writes(op, extent), 0
-
-
-class _Pairs(Visible):
-    """Pairs that a mask lets through, as a letter where they are no plain product."""
-
-    def __init__(self, extent: Extent, letter: Callable[[Any], Any]) -> None:
-        super().__init__(extent.sizes)
-        self.shared_with(extent)
-        self.letter = letter
-
-    def __call__(self, axes: Iterable[str]) -> Size:
-        """Elements that the axes span."""
-        axes = list(axes)
-        result: Size = 1
-        for axis in list(axes):
-            keys = self.keys.get(axis)
-            if keys is not None and keys.queries in axes:
-                axes.remove(axis)
-                axes.remove(keys.queries)
-                result = result * self.letter(super().__call__((keys.queries, axis)))
-        return result * super().__call__(axes)
 
 
 def _stage(name: str, layers: tuple[int, ...], steps: list[Step], often: Size, times: int) -> Stage:
@@ -346,10 +221,17 @@ def _total(steps: Iterable[Step]) -> tuple[Any, Any, int]:
     return formula, formula, value
 
 
-def _all_symbols(stages: tuple[Stage, ...], formula: Any) -> set[Any]:
-    """Every symbol of the formulas."""
-    used = symbols_of(formula)
-    for stage in stages:
-        for part in stage.parts:
-            used |= symbols_of(part.formula)
-    return used
+def _named(stage: Stage, named: Named) -> Stage:
+    """A stage with the letters' names, its sums closed."""
+
+    def part(one: Sum) -> Sum:
+        steps = tuple(replace(step, formula=named.general(step.formula)) for step in one.steps)
+        return replace(one, steps=steps, formula=named.general(one.formula), closed=named.closed(one.formula))
+
+    return replace(
+        stage,
+        parts=tuple(map(part, stage.parts)),
+        often=named.general(stage.often),
+        formula=named.general(stage.formula),
+        closed=named.closed(stage.formula),
+    )

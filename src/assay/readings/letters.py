@@ -231,11 +231,19 @@ def settled(expression: Any, values: Mapping[Any, int]) -> tuple[Any, tuple[Boun
                 bounds[pair] = None
         return first
 
+    def branch(cases: Any) -> Any:
+        """The case that holds; all that this project writes are an equality to 0 and the rest."""
+        (value, condition), (other, _) = cases.args
+        amount = settle(condition.lhs - condition.rhs)
+        chosen = _holds(condition, values)
+        bounds[(amount, sympy.Integer(0)) if chosen else (sympy.Integer(1), amount)] = None
+        return value if chosen else other
+
     def settle(part: Any) -> Any:
         if isinstance(part, sympy.Min | sympy.Max):
             return choose(part)
         if isinstance(part, sympy.Piecewise):
-            return settle(next(one for one, holds in part.args if _holds(holds, values)))
+            return settle(branch(part))
         if not part.args:
             return part
         return part.func(*map(settle, part.args))

@@ -157,6 +157,7 @@ class _Term:
             -degree,
             tokens,
             bool(self.coefficient < 0),
+            not self.factors,
             [(rank(base), -exponent) for base, exponent in self.factors if base.is_Symbol],
         )
 
@@ -190,3 +191,21 @@ def _base(base: Any, script: Script) -> str:
         value, condition = base.args[0]
         return f"[{condition}]({write(value, script)})"
     return f"({write(base, script)})" if base.args else str(base)
+
+
+def quotient(expression: Any, script: Script = TEXT) -> str:
+    """A formula, as one fraction where what it is divided by is a sum."""
+    import sympy
+
+    top, bottom = sympy.fraction(sympy.cancel(sympy.together(expression)))
+    if not isinstance(sympy.expand(bottom), sympy.Add):
+        return write(expression, script)
+    pieces = []
+    for factor in sympy.Mul.make_args(sympy.factor(bottom)):
+        base, exponent = factor.as_base_exp()
+        whole = f"({write(base, script)})" if isinstance(base, sympy.Add) else write(base, script)
+        pieces.append(script.power(whole, exponent))
+    pieces.sort(key=lambda piece: (piece.startswith("("), piece))
+    below = pieces[0] if len(pieces) == 1 else f"({''.join(pieces)})"
+    several = isinstance(sympy.expand(top), sympy.Add)
+    return script.fraction(f"({write(top, script)})" if several else write(top, script), below, simple=True)

@@ -111,12 +111,12 @@ def _line(row: tuple[str, str, str, str], widths: Widths) -> list[str]:
     start = f"{MARK}{op:<{first}}  {formula:<{second}}"
     for text in (f"{start}  {numbers}", start):
         if len(text) + 2 + len(value) <= edge:
-            below = [] if text != start else _folded(f"= {numbers}", MARK + "    ")
+            below = [] if text != start else folded(f"= {numbers}", MARK + "    ")
             return [f"{text:<{edge - len(value)}}{value}", *below]
-    return [MARK + op, *_folded(f"  {formula}", MARK + "  "), *_folded(f"= {numbers} = {value}", MARK + "    ")]
+    return [MARK + op, *folded(f"  {formula}", MARK + "  "), *folded(f"= {numbers} = {value}", MARK + "    ")]
 
 
-def _folded(text: str, indent: str) -> list[str]:
+def folded(text: str, indent: str) -> list[str]:
     """A formula cut between its terms."""
     for sign in " + ", " − ":
         text = text.replace(sign, f"\0{sign[1]} ")
@@ -133,10 +133,10 @@ def _folded(text: str, indent: str) -> list[str]:
 def _sums(of: Sum | Stage, style: Style) -> list[str]:
     """The sum in general, in the letters of this model, and as a number."""
     general, closed = write(of.formula), write(of.closed)
-    lines = _folded(f"= {general}", MARK)
+    lines = folded(f"= {general}", MARK)
     if closed != general:
-        lines += [style.bold(line) for line in _folded(f"= {closed}", MARK)]
-    return [*lines, *_folded(f"= {digits(of.value)}", MARK)]
+        lines += [style.bold(line) for line in folded(f"= {closed}", MARK)]
+    return [*lines, *folded(f"= {digits(of.value)}", MARK)]
 
 
 def whole(stages: Iterable[Stage], script: Script, closed: bool = True) -> str:
@@ -158,9 +158,9 @@ def whole(stages: Iterable[Stage], script: Script, closed: bool = True) -> str:
 
 def _whole(made: Derivation, style: Style) -> list[str]:
     general, closed = whole(made.stages, TEXT, closed=False), whole(made.stages, TEXT)
-    lines = _folded(f"= {general}", MARK)
+    lines = folded(f"= {general}", MARK)
     if closed != general:
-        lines += [style.bold(line) for line in _folded(f"= {closed}", MARK)]
+        lines += [style.bold(line) for line in folded(f"= {closed}", MARK)]
     return [*lines, style.bold(f"{MARK}= {digits(made.number)}")]
 
 

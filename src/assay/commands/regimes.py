@@ -1,0 +1,56 @@
+"""`assay regimes MODEL`: which costs lead at a length."""
+
+from __future__ import annotations
+
+from assay.commands.frame import Answer, Parser, as_json, as_text, version
+from assay.commands.options import MODEL, list_conventions, load, model_options, setting, setting_options
+from assay.report.table import style_of_stdout
+from assay.report.units import parse_size
+
+SAYS = """\
+What leads in a prefill of a length: in compute the MLP or attention, in memory the MLP's hidden
+activations or the scores of all heads; and from which length to which each of the four cases holds."""
+
+EXAMPLES = """\
+examples:
+  assay regimes llama-3-8b
+  assay regimes gpt-2 --context 128,1k
+  assay regimes config.json --context 8k --json"""
+
+LENGTHS = "512,2Ki,8Ki,32Ki,128Ki,1Mi"
+
+
+def run(words: list[str]) -> Answer:
+    """The regimes of a model."""
+    parser = Parser("assay regimes", "assay regimes MODEL [options]", SAYS, f"{MODEL}\n\n{EXAMPLES}")
+    model_options(parser)
+    parser.add_argument(
+        "--context", metavar="C,C,…", help=f"prompts of these lengths; {LENGTHS} if not given, as far as positions go"
+    )
+    setting_options(parser, lengths=False)
+    args = parser.parse_args(words)
+    style = style_of_stdout()
+    if args.convention == "list":
+        return list_conventions(style)
+    lengths = [parse_size(text, "--context") for text in _listed(args.context or LENGTHS)]
+    given, args.context = args.context is not None, None
+    model = load(parser, args)
+
+    from assay.readings.crossovers import edges, regimes
+    from assay.report.crossovers import regimes_document, regimes_report
+
+    asked = setting(args)
+    if not given and model.positions is not None:
+        lengths = [length for length in lengths if length <= model.positions] or [model.positions]
+    made = regimes(model, lengths, **asked)
+    found = edges(model, **asked)
+    if args.json:
+        return as_json(regimes_document(version(), model, made, found))
+    return as_text(regimes_report(model, made, found, style))
+
+
+def _listed(text: str) -> list[str]:
+    """Sizes between commas; 8,192 and 131,072 are one each, and 128,1k two."""
+    import re
+
+    return re.findall(r"[0-9]{1,3}(?:,[0-9]{3})+(?![0-9A-Za-z.])|[^,\s]+", text) or [text]

@@ -1,0 +1,359 @@
+"""Where one cost of a model comes to equal another as the context grows: found in integers, solved in letters.
+
+What is compared is measured on the model's own ops, over all of its layers; authors who say where "attention
+overtakes the MLP" differ by which ops they mean, so each comparison says what stands on either side.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from assay.errors import SettingError
+from assay.kinds import Extent, Visible, kind_of, matrix_axes
+from assay.readings.binding import bind, placed
+from assay.readings.conventions import Convention
+from assay.readings.conventions import convention as convention_of
+from assay.readings.count import touches
+from assay.readings.dtypes import bytes_of
+from assay.readings.letters import Bound, Letter, Tie, algebra, symbols_of
+from assay.readings.ops import average_bytes, own_weights, weighed
+from assay.readings.setting import Setting, setting
+from assay.readings.symbolic import Named, Symbols, running
+from assay.readings.tensors import tensors
+from assay.readings.weights import stored_bytes
+from assay.records import dataclass, replace
+from assay.size import Size
+from assay.spec import Block, Model, Op, Segment, Tensor
+
+MLP = ("mlp", "experts", "router")
+MOST = 10**12  # tokens; what has not happened by then never does
+
+# what is measured: over all layers, in one pass
+AMOUNTS = {
+    "attention": "FLOPs of attention, its projections and scores",
+    "scores": "FLOPs of scores: QKᵀ and AV",
+    "mlp": "FLOPs of the MLP, experts and routers",
+    "layers' weights": "FLOPs of all products with weights in the layers",
+    "all weights": "FLOPs of all products with weights, the head's too",
+    "score matrix": "elements of the scores, written out for each head",
+    "hidden": "elements that the MLP's last matrix reads",
+    "cache": "bytes of the cache",
+    "weights": "bytes of all weights",
+    "weights read": "bytes of weights that the step reads",
+}
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Two amounts that one pass is measured by: `left` grows faster."""
+
+    name: str
+    says: str
+    left: str
+    right: str
+    ways: tuple[str, ...] = ("prefill", "decode")
+
+
+COMPARISONS = (
+    Comparison("attention-mlp", "attention with its projections = MLP", "attention", "mlp"),
+    Comparison("scores-mlp", "scores (QKᵀ, AV) alone = MLP", "scores", "mlp"),
+    Comparison("scores-layers", "scores = all weights of the layers", "scores", "layers' weights"),
+    Comparison("scores-weights", "scores = all weights, head included", "scores", "all weights"),
+    Comparison("matrix-hidden", "scores written out = hidden of the MLP", "score matrix", "hidden", ("prefill",)),
+    Comparison("cache-weights", "cache = weights, in bytes held", "cache", "weights", ("decode",)),
+    Comparison("cache-read", "cache = weights, in bytes read", "cache", "weights read", ("decode",)),
+)
+
+
+@dataclass(frozen=True)
+class Crossover:
+    """Where the left side of a comparison comes to the right one.
+
+    `at` is the fewest tokens (a prefill of so many, or a decode step at such a context) at which it has, None where
+    it never does. `exact` is where the two are equal, a number of SymPy, and `formula` the same in letters; both are
+    None without SymPy, or where a window or a chunk makes the sides no simple sums.
+    """
+
+    comparison: Comparison
+    way: str
+    at: int | None
+    exact: Any = None
+    formula: Any = None
+    legend: tuple[Letter, ...] = ()
+    ties: tuple[Tie, ...] = ()
+    bounds: tuple[Bound, ...] = ()
+
+
+def crossovers(model: Model, **asked: Any) -> tuple[Crossover, ...]:
+    """Every comparison of a model, in a prefill and in a decode step; `asked` is what `count` takes but for lengths.
+
+    Raises SettingError where the model has no attention to compare.
+    """
+    lengths = [name for name in ("tokens", "past", "context") if asked.get(name) is not None]
+    if lengths:
+        raise SettingError(f"{', '.join(lengths)} cannot be set: crossovers are over all lengths")
+    endless = replace(model, positions=None, trained=None)
+    measured = {way: Measured(endless, way, asked) for way in ("prefill", "decode")}
+    if not measured["prefill"](2)["scores"]:
+        raise SettingError(f"{model.name} has no attention scores; nothing in it grows with the square of the context")
+    ways = [way for way in measured if way == "prefill" or "past" in model.settings]
+    pairs = [(comparison, measured[way]) for comparison in COMPARISONS for way in comparison.ways if way in ways]
+    return tuple(found.crossover(comparison) for comparison, found in pairs if found.has(comparison))
+
+
+def amounts(model: Model, asked: Setting) -> dict[str, Size]:
+    """What a pass of a model is measured by."""
+    prices = convention_of(asked.convention)
+    average = average_bytes(model) if asked.quantized else None
+    sizes = asked.sizes()
+    total: dict[str, Size] = dict.fromkeys(AMOUNTS, 0)
+    for segment in model.segments:
+        block = running(segment, asked)
+        extent = bind(block, placed(segment, sizes))
+        seen = Visible(extent.sizes).shared_with(extent)
+        for op in block.ops:
+            for name, amount in measures(segment, op, extent, seen, prices, asked).items():
+                total[name] = total[name] + segment.times * amount
+            total["weights read"] += segment.times * weighed(op, block, extent, asked, average)
+    return total
+
+
+def measures(
+    segment: Segment, op: Op, extent: Extent, seen: Extent, prices: Convention, asked: Setting
+) -> dict[str, Size]:
+    """What one run of an op adds to each amount."""
+    kind = kind_of(op)
+    part, _, sub = op.part.partition(".")
+    work = kind.work(op, extent)
+    lit = prices.visible and bool(extent.keys) and touches(op, extent)
+    spent = prices.flops(kind.work(op, seen) if lit else work)
+    made: dict[str, Size] = {}
+    if part == "attention":
+        made["attention"] = spent
+        if sub == "scores":
+            made["scores"], made["score matrix"] = spent, work.get("softmax", 0)
+    elif part in MLP:
+        made["mlp"] = spent
+        made["hidden"] = sum((extent(op.activations[0].axes) for w in op.weights[:1] if _returns(op, w)), start=0)
+    if kind.contracts and op.weights:
+        made["all weights"] = spent
+        if segment.layers:
+            made["layers' weights"] = spent
+    if kind.state is not None:
+        made["cache"] = bytes_of(kind.state(op, extent), asked.state if kind.kept == "state" else asked.cache)
+    return made
+
+
+def _returns(op: Op, weight: Tensor) -> bool:
+    """True for the matrix that leads back to the model's width."""
+    axes = matrix_axes(op, weight)
+    return axes is not None and axes[0] == ("d",) and axes[1] != ("d",)
+
+
+class Measured:
+    """The amounts of passes of all lengths, each found once."""
+
+    def __init__(self, model: Model, way: str, asked: Mapping[str, Any]) -> None:
+        self.model, self.way, self.asked = model, way, asked
+        self.known: dict[int, dict[str, Size]] = {}
+        self.held: int | None = None
+
+    def setting(self, length: int) -> Setting:
+        """A prefill of so many tokens, or a decode step at such a context."""
+        lengths = {"tokens": length} if self.way == "prefill" else {"tokens": 1, "past": length - 1}
+        source = self.asked.get("source")
+        more = {"source": length} if source is None and self.follows else {}
+        return setting(self.model, **{**self.asked, **more, **lengths})
+
+    @property
+    def follows(self) -> bool:
+        """True where a source is as long as its target where nothing is said."""
+        return "source" in self.model.settings and self.model.source_tokens is None
+
+    def __call__(self, length: int) -> dict[str, Size]:
+        """Every amount at a length."""
+        if length not in self.known:
+            asked = self.setting(length)
+            found = amounts(self.model, asked)
+            if self.held is None:
+                total = (
+                    stored_bytes(self.model, asked.weights)
+                    if asked.quantized
+                    else bytes_of(self._elements(), asked.weights)
+                )
+                self.held = -1 if total is None else total
+            self.known[length] = {**found, "weights": self.held}
+        return self.known[length]
+
+    def _elements(self) -> Size:
+        return sum((entry.times * entry.elements for entry in tensors(self.model)), start=0)
+
+    def has(self, comparison: Comparison) -> bool:
+        """True where both sides are something."""
+        found = self(2)
+        return found[comparison.left] > 0 and found[comparison.right] > 0
+
+    def reached(self, comparison: Comparison, length: int) -> bool:
+        """True where the left side is at least the right one."""
+        found = self(length)
+        holds: bool = found[comparison.left] >= found[comparison.right]
+        return holds
+
+    def crossover(self, comparison: Comparison) -> Crossover:
+        """The fewest tokens at which the left side has come to the right one, and the exact place in letters."""
+        at = least(lambda length: self.reached(comparison, length))
+        if at is None or at <= 2:
+            return Crossover(comparison, self.way, at)
+        return self.solved(comparison, at)
+
+    def solved(self, comparison: Comparison, at: int) -> Crossover:
+        """The same with the place where both sides are equal, where SymPy is installed and can tell."""
+        plain = Crossover(comparison, self.way, at)
+        try:
+            algebra()
+        except SettingError:
+            return plain
+        asked = self.setting(at)
+        if asked.quantized and "weights" in comparison.right and comparison.left == "cache":
+            return plain
+        symbols = Symbols(self.model, asked)
+        sides = self._sides(symbols, asked)
+        named = symbols.named(sides.values())  # all of them, so that a letter is the same in each comparison
+        left, right = sides[comparison.left], sides[comparison.right]
+        difference = self._in_length(named.closed(left) - named.closed(right), named)
+        length = algebra().Symbol("n", positive=True, integer=True)
+        root = root_of(difference, length)
+        if root is None:
+            return plain
+        exact = algebra().Rational(root.xreplace({s: algebra().Integer(v) for s, v in named.values.items()}))
+        if not at - 1 < exact <= at:  # another piece of the sides than the one they cross on
+            return plain
+        used = symbols_of(root)
+        mentioned = symbols_of(named.general(left)) | symbols_of(named.general(right))
+        return Crossover(
+            comparison,
+            self.way,
+            at,
+            exact,
+            root,
+            tuple(letter for letter in named.legend if letter.symbol in used),
+            tuple(tie for tie in named.ties if symbols_of(tie.left) & mentioned),
+            tuple(named.bounds),
+        )
+
+    def _sides(self, symbols: Symbols, asked: Setting) -> dict[str, Size]:
+        """Every amount in letters."""
+        prices = convention_of(asked.convention)
+        total: dict[str, Size] = dict.fromkeys(AMOUNTS, 0)
+        held: tuple[set[str], set[str]] = (set(), set())
+        for place in symbols.places():
+            seen = symbols.visible(place)
+            held = (set(), held[1])
+            for op in place.block.ops:
+                found = measures(place.segment, op, place.symbols, seen, prices, asked)
+                for name, amount in found.items():
+                    total[name] = total[name] + place.runs * amount
+                read = bytes_of(kind_of(op).weighs(op, place.symbols), asked.weights)
+                total["weights read"] = total["weights read"] + place.runs * read
+                new, buffers, _ = own_weights(place.segment, place.block, op, place.symbols, held)
+                copies = place.segment.copies
+                each = sum(((place.stored if times == copies else 1) * size for size, times in new), start=0)
+                each = each + (place.stored if _layered(place.block, op) else 1) * buffers
+                total["weights"] = total["weights"] + bytes_of(each, asked.weights)
+        return total
+
+    def _in_length(self, formula: Any, named: Named) -> Any:
+        """A formula in n, the length of the pass: of a decode step, n tokens are at hand."""
+        length = algebra().Symbol("n", positive=True, integer=True)
+        defined = {letter.symbol: letter.definition for letter in named.legend if letter.definition is not None}
+        while symbols_of(formula) & defined.keys():
+            formula = named.closed(formula.xreplace(defined))
+        for letter in named.legend:
+            if str(letter.symbol) == "past":
+                formula = formula.xreplace({letter.symbol: length - 1})
+            elif str(letter.symbol) == "m" and self.follows and self.asked.get("source") is None:
+                formula = formula.xreplace({letter.symbol: length})
+        return algebra().expand(formula)
+
+
+def _layered(block: Block, op: Op) -> bool:
+    """True where an op's weights are those of a layer."""
+    return any("{i}" in block.weight(weight.name).path for weight in op.weights)
+
+
+def least(reached: Callable[[int], bool]) -> int | None:
+    """The fewest tokens from which something holds, None where it does not come to hold."""
+    high = 1
+    while not reached(high):
+        high *= 2
+        if high > MOST:
+            return None
+    low = high // 2
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if reached(middle) else (middle, high)
+    return high
+
+
+def root_of(difference: Any, length: Any) -> Any:
+    """Where a difference is nothing: the one root beside 0, None where there are several or letters stand in bounds."""
+    sympy = algebra()
+    if difference == 0 or difference.has(sympy.Min, sympy.Max, sympy.floor, sympy.Piecewise):
+        return None
+    try:
+        polynomial = sympy.Poly(difference, length)
+    except sympy.PolynomialError:
+        return None
+    degrees = [degree for (degree,), _ in polynomial.terms()]
+    if len(degrees) == 0 or max(degrees) - min(degrees) != 1:
+        return None
+    first, second = polynomial.coeff_monomial(length ** max(degrees)), polynomial.coeff_monomial(length ** min(degrees))
+    return sympy.expand(sympy.cancel(-second / first))
+
+
+@dataclass(frozen=True)
+class Regime:
+    """Which costs lead in a prefill of so many tokens, over all layers together.
+
+    Attention (projections and scores) against the MLP in FLOPs, and, in elements that a plain implementation writes,
+    the scores of all heads against what the MLP's last matrix reads.
+    """
+
+    tokens: int
+    attention: int
+    mlp: int
+    scores: int
+    hidden: int
+
+    @property
+    def compute(self) -> str:
+        """What most FLOPs go to."""
+        return "attention" if self.attention >= self.mlp else "MLP"
+
+    @property
+    def memory(self) -> str:
+        """What is the larger of the two."""
+        return "scores" if self.scores >= self.hidden else "hidden"
+
+
+def regimes(model: Model, contexts: Iterable[int], **asked: Any) -> tuple[Regime, ...]:
+    """Which costs lead at each of some lengths. Raises SettingError where the model has no attention or no MLP."""
+    measured = Measured(model, "prefill", asked)
+    made = []
+    for length in contexts:
+        found = measured(length)
+        if not found["scores"] or not found["mlp"]:
+            raise SettingError(f"{model.name} has no {'MLP' if found['scores'] else 'attention'} to compare")
+        made.append(Regime(length, found["attention"], found["mlp"], found["score matrix"], found["hidden"]))
+    return tuple(made)
+
+
+def edges(model: Model, **asked: Any) -> tuple[int | None, int | None]:
+    """The fewest tokens from which attention leads over the MLP, and scores over what the MLP's last matrix reads."""
+    measured = Measured(replace(model, positions=None, trained=None), "prefill", asked)
+    first, second = COMPARISONS[0], next(one for one in COMPARISONS if one.left == "score matrix")
+    return (
+        least(lambda length: measured.reached(first, length)),
+        least(lambda length: measured.reached(second, length)),
+    )

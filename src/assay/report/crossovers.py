@@ -1,0 +1,224 @@
+"""Crossovers and regimes as a person reads them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import Any
+
+from assay.readings.conventions import CONVENTIONS
+from assay.readings.crossovers import AMOUNTS, COMPARISONS, Comparison, Crossover, Regime
+from assay.readings.letters import MISSING
+from assay.report.algebra import TEXT, quotient, rank, write
+from assay.report.explain_text import folded
+from assay.report.table import WIDTH, Style, table, wrap
+from assay.report.units import digits, share
+from assay.spec import Model
+
+WAYS = ("prefill", "decode")
+_HEADS = ("prefill of n", "one token at n")
+LONG = 250  # characters of a formula that a terminal is not asked to show
+
+
+def report(model: Model, made: Sequence[Crossover], convention: str, batch: int, style: Style) -> list[str]:
+    """Each comparison: where it is reached, and the formula."""
+    said = f"batch {digits(batch)} · {convention}: {CONVENTIONS[convention].says}"
+    lines = [style.bold(f"crossovers of {model.name}, over all layers"), *map(style.dim, wrap(said, "")), ""]
+    lines += _rows(made, style)
+    lines += _beyond(model, made)
+    if any(one.legend for one in made):
+        lines += ["", style.dim("letters"), *_letters(made)]
+    elif all(one.exact is None for one in made):
+        lines += ["", f"formulas: {MISSING}"]
+    lines += ["", style.dim("what is compared")]
+    return lines + table(_sides(made), "<<")
+
+
+def _rows(made: Sequence[Crossover], style: Style) -> list[str]:
+    """A line for each comparison, its formula at its end where it is short, else below it."""
+    shown = [one for one in COMPARISONS if any(c.comparison is one for c in made)]
+    cells = [["", *_HEADS], *([one.says, *(_at(made, one, way) for way in WAYS)] for one in shown)]
+    heads, *rows = table(cells, "<>>")
+    lines = [style.dim(heads)]
+    for comparison, row in zip(shown, rows, strict=True):
+        formulas = {one.way: text for one in made if one.comparison is comparison and (text := formula(one))}
+        several = len(set(formulas.values())) > 1 or len(formulas) < sum(one.comparison is comparison for one in made)
+        texts = [f"{way}: n = {text}" for way, text in formulas.items()] if several else list(formulas.values())[:1]
+        wide = f"{row:<{max(map(len, rows))}}   {texts[0]}" if texts and not several else ""
+        if wide and len(wide) <= WIDTH:
+            lines.append(wide)
+        else:
+            lines.append(row)
+            for text in texts:
+                lines += folded(text if several else f"n = {text}", "      ")
+    return lines
+
+
+def _at(made: Sequence[Crossover], comparison: Comparison, way: str) -> str:
+    for one in made:
+        if one.comparison is comparison and one.way == way:
+            return "never" if one.at is None else digits(one.at)
+    return ""
+
+
+def formula(one: Crossover) -> str:
+    """Where the sides are equal, in letters: nothing where that is not known, or long."""
+    if one.formula is None:
+        return ""
+    text = quotient(one.formula)
+    return text if len(text) <= LONG else "…  (its many terms are in --json)"
+
+
+def _beyond(model: Model, made: Sequence[Crossover]) -> list[str]:
+    """What a model's positions do not reach."""
+    limit = model.positions or model.trained
+    if limit is None or not any(one.at is None or one.at > limit for one in made):
+        return []
+    what = "its position table ends at" if model.positions else "its config claims a context of"
+    return ["", *wrap(f"Some of these lengths are beyond {model.name}: {what} {digits(limit)} tokens.", "")]
+
+
+def _letters(made: Sequence[Crossover]) -> list[str]:
+    letters = {str(letter.symbol): letter for one in made for letter in one.legend}
+    ordered = sorted(letters.values(), key=lambda letter: rank(letter.symbol))
+    rows = [
+        [TEXT.letter(one.symbol), digits(one.value), ", ".join(filter(None, (one.says, _place(one)))), one.origin]
+        for one in ordered
+    ]
+    tied = dict.fromkeys(
+        f"{write(tie.left)} = {write(tie.right)}" for one in made if one.formula is not None for tie in one.ties
+    )
+    lines = table(rows, "<><<")
+    return [*lines, *wrap(f"formulas use that here {', '.join(tied)}", "")] if tied else lines
+
+
+def _place(letter: Any) -> str:
+    return ", ".join(letter.where) if "_" in str(letter.symbol) else ""
+
+
+def _sides(made: Sequence[Crossover]) -> list[list[str]]:
+    shown: list[Comparison] = [one for one in COMPARISONS if any(c.comparison is one for c in made)]
+    names = dict.fromkeys(name for one in shown for name in (one.left, one.right))
+    return [[name, says] for name, says in AMOUNTS.items() if name in names]
+
+
+def document(version: str, model: Model, made: Sequence[Crossover], convention: str, batch: int) -> dict[str, Any]:
+    """The same as one object of JSON."""
+    return {
+        "assay": version,
+        "model": model.name,
+        "setting": {"batch": batch, "convention": convention},
+        "amounts": AMOUNTS,
+        "crossovers": [
+            {
+                "name": one.comparison.name,
+                "says": one.comparison.says,
+                "left": one.comparison.left,
+                "right": one.comparison.right,
+                "pass": one.way,
+                "tokens": one.at,
+                "exact": None if one.exact is None else str(Fraction(int(one.exact.p), int(one.exact.q))),
+                "formula": None if one.formula is None else str(one.formula),
+                "formula_text": None if one.formula is None else quotient(one.formula),
+                "letters": {
+                    str(letter.symbol): {"value": letter.value, "origin": letter.origin} for letter in one.legend
+                },
+            }
+            for one in made
+        ],
+    }
+
+
+# -- regimes -----------------------------------------------------------------------------------------------------------
+
+HEAD = ("prefill of", "attention", "MLP", "compute", "scores", "hidden", "memory")
+
+
+def regimes_report(
+    model: Model, made: Sequence[Regime], edges: tuple[int | None, int | None], style: Style
+) -> list[str]:
+    """Each length: which of attention and the MLP leads in FLOPs, and which of scores and hidden in elements."""
+    lines = [style.bold(f"regimes of {model.name}, over all layers"), ""]
+    rows = []
+    for one in made:
+        flops, elements = one.attention + one.mlp, one.scores + one.hidden
+        rows.append(
+            [
+                digits(one.tokens),
+                share(one.attention, flops),
+                share(one.mlp, flops),
+                one.compute,
+                share(one.scores, elements),
+                share(one.hidden, elements),
+                one.memory,
+            ]
+        )
+    lines += [*table(rows, ">>><>><", HEAD, style), ""]
+    lines += [
+        *table(grid(made, edges), "<<<", ("", "memory: hidden of the MLP", "memory: scores of all heads"), style),
+        "",
+    ]
+    said = (
+        "compute: FLOPs of attention with its projections, against those of the MLP, experts and routers. memory: "
+        "elements that an implementation without fused attention writes, scores of all heads against what the MLP's "
+        "last matrix reads; fused attention writes no scores."
+    )
+    return lines + wrap(said, "")
+
+
+def grid(made: Sequence[Regime], edges: tuple[int | None, int | None]) -> list[list[str]]:
+    """The four quadrants: from which length to which each holds, and which of the lengths asked for are in it."""
+    compute, memory = edges
+    rows = []
+    for flops in ("MLP", "attention"):
+        cells = []
+        for held in ("hidden", "scores"):
+            low = max(_from(compute, flops == "attention"), _from(memory, held == "scores"))
+            high = min(_to(compute, flops == "attention"), _to(memory, held == "scores"))
+            inside = [digits(one.tokens) for one in made if (one.compute, one.memory) == (flops, held)]
+            cells.append(f"{_span(low, high)}{': ' if inside else ''}{', '.join(inside)}")
+        rows.append([f"compute: {flops}", *cells])
+    return rows
+
+
+ENDLESS = 10**15
+
+
+def _from(edge: int | None, beyond: bool) -> int:
+    return (ENDLESS if edge is None else edge) if beyond else 1
+
+
+def _to(edge: int | None, beyond: bool) -> int:
+    return ENDLESS if beyond or edge is None else edge - 1
+
+
+def _span(low: int, high: int) -> str:
+    if low > high or low >= ENDLESS:
+        return "nowhere"
+    if high >= ENDLESS:
+        return "everywhere" if low == 1 else f"n ≥ {digits(low)}"
+    return f"n ≤ {digits(high)}" if low == 1 else f"{digits(low)} ≤ n ≤ {digits(high)}"
+
+
+def regimes_document(
+    version: str, model: Model, made: Sequence[Regime], edges: tuple[int | None, int | None]
+) -> dict[str, Any]:
+    """The same as one object of JSON."""
+    return {
+        "assay": version,
+        "model": model.name,
+        "attention_leads_from": edges[0],
+        "scores_lead_from": edges[1],
+        "regimes": [
+            {
+                "tokens": one.tokens,
+                "attention_flops": one.attention,
+                "mlp_flops": one.mlp,
+                "compute": one.compute,
+                "score_elements": one.scores,
+                "hidden_elements": one.hidden,
+                "memory": one.memory,
+            }
+            for one in made
+        ],
+    }
