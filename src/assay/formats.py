@@ -9,6 +9,9 @@ A quotient counts the last part of a block as one, as files do.
 
 from __future__ import annotations
 
+from functools import lru_cache
+
+from assay.errors import NotationError
 from assay.records import dataclass
 from assay.size import Size, ceil_div, floor_div, product, remainder
 
@@ -54,12 +57,20 @@ class Piece:
 
 def _extent(dim: str, outputs: Size, inputs: Size) -> Size:
     """`o`, `i`, `oi` for their product, `i*4/32` for a packed dimension, or a number."""
-    if dim.isdigit():
-        return int(dim)
+    axes, extent, per = _parsed(dim)
+    for axis in axes:
+        extent = extent * (outputs if axis == "o" else inputs)
+    return extent if per == 1 else ceil_div(extent, per)
+
+
+@lru_cache(maxsize=256)
+def _parsed(dim: str) -> tuple[str, Size, int]:
+    """The axes of a dimension, what they are multiplied and divided by."""
     whole, _, per = dim.partition("/")
-    axes, _, times = whole.partition("*")
-    extent = product({"o": outputs, "i": inputs}[axis] for axis in axes) * int(times or 1)
-    return ceil_div(extent, int(per)) if per else extent
+    axes, _, times = ("", "", dim) if dim.isdigit() else whole.partition("*")
+    if axes.strip("oi"):
+        raise NotationError(f"the dimension {dim!r} of a format has an axis that is neither o nor i")
+    return axes, int(times or 1), int(per or 1)
 
 
 @dataclass(frozen=True)
