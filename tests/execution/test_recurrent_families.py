@@ -101,6 +101,8 @@ CONFIGS: dict[str, dict[str, Any]] = {
     "recurrent_gemma": HEADS
     | {"hidden_size": 64, "num_hidden_layers": 3, "lru_width": 64, "attention_window_size": WINDOW}
     | {"num_key_value_heads": 1, "head_dim": 16},
+    "zaya": {"num_attention_heads": 4, "num_key_value_heads": 2}
+    | {"head_dim": 8, "moe_intermediate_size": 24, "num_experts": 3, "router_hidden_size": 12, "attention_bias": True},
     "rwkv": {"attention_hidden_size": 32, "context_length": 64},
     "minimax": HEADS | KINDS | {"head_dim": 8, "block_size": 4, "num_local_experts": 4, "num_experts_per_tok": 2},
     # its cache rounds the widths of keys and values up to 64, whatever else a config says
@@ -203,6 +205,21 @@ def test_a_long_pass_is_its_parts() -> None:
         whole, cache = own(given), own.cache()
         parts = [own(part, cache=cache) for part in given.split([1, 7, 2, 10], 1)]
     torch.testing.assert_close(torch.cat(parts, 1), whole, rtol=1e-4, atol=1e-5)
+
+
+def test_an_index_behind_the_last_expert_chooses_nothing() -> None:
+    text = """
+    experts:
+      x = gather(ids[b n], E[V d]) -> [b n d]
+      y = select(x[b n d], W[e d f], i[b n a], none=True) -> [b n a f]
+    """
+    own = assay.build(assay.block(text, V=7, d=4, e=3, f=5, a=2), seed=0)
+    given, index = torch.tensor([[2, 6]]), torch.tensor([[[0, 3], [2, 1]]])
+    made = own(given, i=index)
+    assert made[0, 0, 1].tolist() == [0.0] * 5
+    table, experts = own.state_dict().values()
+    torch.testing.assert_close(made[0, 1], torch.stack([table[6] @ experts[e] for e in (2, 1)]))
+    assert own(given, i=index.clamp(max=2))[0, 0, 1].abs().sum() > 0
 
 
 def test_a_rule_that_nobody_knows_is_refused() -> None:

@@ -7,7 +7,7 @@ key/value heads, R the router's width, U as much once more, Z the experts and th
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from assay.blocks.attention import Attention
 from assay.blocks.ends import Embedding, Norm
@@ -45,21 +45,23 @@ class ConvolvedAttention(Attention):
             "qr = add(q[b n g r k], k[b n g k]) -> [b n g r k]",
             "qr = scale(qr[b n g r k], by=0.5) -> [b n g r k]",
             "kr = sum(qr[b n g r k]) -> [b n g k]",
-            "kr = scale(kr[b n g k]) -> [b n g k]",
         )
+        made += ops("attention", "kr = scale(kr[b n g k]) -> [b n g k]", by=self.kv_heads / self.heads)
         for name, heads in (("q", "g r"), ("k", "g")):
             axes, wide = f"b n {heads} k", f"b n {heads} o"
-            made += ops(
+            inner, outer = f"K{name}[{heads} k K], L{name}[{heads} k]", f"C{name}[{heads} o k T], D{name}[{heads} o]"
+            made += ops(  # before the first token the first gives its bias, which the second sees
                 "attention",
-                f"{name} = conv({name}[{axes}], K{name}[{heads} k K], L{name}[{heads} k], held=past) -> [{axes}]",
-                f"{name} = conv({name}[{axes}], C{name}[{heads} o k T], D{name}[{heads} o], held=past) -> [{wide}]",
+                f"{name} = conv({name}[{axes}], {inner}, held=past) -> [{axes}]",
+                f"{name} = conv({name}[{axes}], {outer}, held=past, before=L{name}) -> [{wide}]",
                 f"{name} = rename({name}[{wide}]) -> [{axes}]",
                 f"{name} = add({name}[{axes}], {name}r[{axes}]) -> [{axes}]",
             )
         made += self.projected("v", f"{x}[b n d]", "b n", "y v") + self.projected("p", f"{x}[b n d]", "b n", "y v")
+        before = ", before=Bp" if "p" in self.bias else ""
         return made + ops(
             "attention",
-            "p = shift(p[b n y v]) -> [b n y v]",
+            f"p = shift(p[b n y v]{before}) -> [b n y v]",
             "v = concat(v[b n y v], p[b n y v]) -> [b n g v]",
         )
 
@@ -97,6 +99,11 @@ def affine(x: str, weight: str) -> tuple[str, str]:
     )
 
 
+def with_none(op: Op) -> Op:
+    """The same where an index may choose no expert."""
+    return replace(op, attrs=(*op.attrs, ("none", True))) if op.kind == "select" else op
+
+
 @dataclass(frozen=True)
 class CarryingMoe(Moe):
     """Experts behind a router of three matrices, which adds what the router of the layer before made; one choice is
@@ -114,7 +121,7 @@ class CarryingMoe(Moe):
 
     def ops(self, x: str, y: str) -> list[Op]:
         """`y[b n d]` from `x[b n d]` and the router's state `rs[b n R]` of the layer before."""
-        return [*self.route(x), *self.routed(x, y)]
+        return [*self.route(x), *(with_none(op) for op in self.routed(x, y))]
 
     def route(self, x: str) -> list[Op]:
         """Indices `i[b n a]` and weights `w[b n a]`."""

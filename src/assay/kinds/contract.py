@@ -134,9 +134,10 @@ register(
     ),
     Kind(
         "select",
-        "contraction with the experts' weights that an index chooses",
+        "contraction with the experts' weights that an index chooses; with `none`, one behind the last chooses nothing",
         _check_select,
         _select,
+        attrs=("none",),
         weighs=_select_weighs,
         active=_select_active,
         layout=_table_layout,
@@ -145,10 +146,10 @@ register(
     Kind("combine", "sum of values times their weights", _check_combine, _combine),
     Kind(
         "gather",
-        "rows of a table by index, `offset` rows further down: no arithmetic",
+        "rows of a table by index, `offset` rows further down, or by buckets of a distance: no arithmetic",
         _check_gather,
         weighs=_gather_weighs,
         layout=_table_layout,
-        attrs=("offset",),
+        attrs=("offset", "far", "both"),
     ),
 )

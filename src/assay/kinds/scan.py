@@ -12,6 +12,8 @@ from assay.kinds.base import Extent, Kind, Work, dimension, expect, flat, regist
 from assay.size import Size, is_integer
 from assay.spec import Axes, Op
 
+# `before` of a convolution or shift names a weight, of what stands before the first token; zeros where it is left out
+
 # of a rule: what queries are scaled by, the eps of vectors brought to length one, bounds of a time step, the least
 # logarithm of a decay, the power of one, the eps of a normalizer
 CONSTANTS = ("scale", "unit", "least", "most", "floor", "power", "eps")
@@ -132,9 +134,9 @@ register(
         state=_conv_state,
         layout=_conv_layout,
         contracts=True,
-        attrs=("held",),
+        attrs=("held", "before"),
     ),
-    Kind("shift", "the token before", _check_shift, state=_shift_state),
+    Kind("shift", "the token before", _check_shift, state=_shift_state, attrs=("before",)),
     Kind(
         "peak",
         "the largest so far, each step less a decay",

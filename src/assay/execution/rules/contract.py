@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -10,6 +11,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from assay.execution.sites import Call, Run, Site, fit, fitted, runs
+from assay.execution.storage import Getter
 from assay.spec import Axes
 from assay.spec import Tensor as Operand
 
@@ -145,6 +147,8 @@ def gather(site: Site) -> Run:
     rows = site.weight(table)
     after = fit((*index.axes, *table.axes[1:]), op.axes)
     offset = site.value("offset", 0)
+    if op.attr("far") is not None:
+        return _bucketed(site, rows, after)
     if len(table.axes) == 2:
 
         def run(call: Call, ids: Tensor) -> Tensor:
@@ -159,6 +163,30 @@ def gather(site: Site) -> Run:
         return y if after is None else after(y)
 
     return several
+
+
+def _bucketed(site: Site, rows: Getter, after: Callable[[Tensor], Tensor] | None) -> Run:
+    """Rows by the bucket of a distance: each its own up to half of them, then wider and wider ones up to `far`;
+    keys behind the query have the other half where they are seen, `both` (Raffel et al. 2019, 2.1)."""
+    far, both = site.value("far"), bool(site.op.attr("both"))
+    table = site.op.weights[0]
+    count = site.size(table.axes[0])
+
+    def buckets(at: Tensor) -> Tensor:
+        half = count // 2 if both else count
+        back = torch.where(at > 0, half, 0) if both else torch.zeros_like(at)
+        distance = at.abs() if both else (-at).clamp(min=0)
+        near = half // 2
+        wide = torch.log(distance.clamp(min=1).float() / near) / math.log(far / near) * (half - near)
+        return back + torch.where(distance < near, distance, (near + wide.long()).clamp(max=half - 1))
+
+    def run(call: Call, at: Tensor) -> Tensor:
+        found = call.once(("buckets", count, far, both), lambda: buckets(at))
+        stored = rows()
+        y = functional.embedding(found, stored.flatten(1)).unflatten(-1, stored.shape[1:])
+        return y if after is None else after(y)
+
+    return run
 
 
 @runs("combine")
@@ -196,17 +224,22 @@ def select(site: Site) -> Run:
     spread = fit(rows_of, index.axes)  # tokens beside their choices
     sizes = [site.size(a) for a in made]
     after = fit((*index.axes, *made), op.axes)
-    count = site.size(experts)
+    count, none = site.size(experts), bool(op.attr("none"))
     if set(lead) != set(index.axes):
         raise site.refuse("the result of select has the axes of its index")
 
     def run(call: Call, x: Tensor, chosen: Tensor) -> Tensor:
         flat = x if before is None else before(x)
+        absent = chosen >= count if none else None
+        if absent is not None:  # such a token passes the first, and what comes out is nothing
+            chosen = call.once(("none", id(chosen)), lambda: (chosen.clamp(max=count - 1), chosen))[0]
         if tuple(rows_of) != index.axes:
             flat = (flat if spread is None else flat[_beside(rows_of, index.axes)]).expand(
                 *chosen.shape, flat.shape[-1]
             )
         y = _routed(call, flat, chosen, matrices(), None if bias is None else bias(), count)
+        if absent is not None:
+            y = y.masked_fill(absent.unsqueeze(-1), 0.0)
         if len(sizes) != 1:
             y = y.unflatten(-1, sizes)
         return y if after is None else after(y)

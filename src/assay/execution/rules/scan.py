@@ -62,19 +62,21 @@ def conv(site: Site) -> Run:
     before = _joined(x.axes, channels)
     sizes, named = [site.size(a) for a in results], ("b", *results, "n")
     order = [named.index(a) for a in op.axes]
-    past = width - 1
+    past, start = width - 1, _before_first(site, channels)
     held = past if op.attr("held", "kernel") == "past" else width
     key = site.key
 
     def run(call: Call, x: Tensor) -> Tensor:
         x = before(x)
         if call.mask is not None:
-            x = x.masked_fill(~present(call, 2).transpose(0, 1).unsqueeze(1), 0.0)  # type: ignore[union-attr]
-        if call.state is None:
-            x = functional.pad(x, (past, 0))
-        else:
-            left = call.state.get(key)
-            x = functional.pad(x, (held, 0)) if left is None else torch.cat((left, x), -1)
+            there = present(call, 2).transpose(0, 1).unsqueeze(1)  # type: ignore[union-attr]
+            x = x.masked_fill(~there, 0.0) if start is None else torch.where(there, x, start().unsqueeze(-1))
+        count = past if call.state is None else held
+        left = None if call.state is None else call.state.get(key)
+        if left is None and start is not None:
+            left = start().unsqueeze(-1).expand(x.shape[0], -1, count)
+        x = functional.pad(x, (count, 0)) if left is None else torch.cat((left, x), -1)
+        if call.state is not None:
             call.state[key] = x[..., x.shape[-1] - held :].contiguous()
             x = x[..., held - past :]
         matrix = kernel()
@@ -83,6 +85,17 @@ def conv(site: Site) -> Run:
         return y.unflatten(1, sizes).permute(order)
 
     return run
+
+
+def _before_first(site: Site, channels: Axes) -> Callable[[], Tensor] | None:
+    """What stands before the first token: a weight of these channels; None where zeros do."""
+    named = site.op.attr("before")
+    if named is None:
+        return None
+    found = next((w for op in site.block.ops for w in op.weights if w.name == named), None)
+    if found is None or set(found.axes) != set(channels):
+        raise site.refuse(f"{named} is no weight of the block with the axes {' '.join(channels)}")
+    return site.weight(found, channels)
 
 
 def _count(site: Site, axes: Axes) -> int:
@@ -105,19 +118,23 @@ def shift(site: Site) -> Run:
     """The token before; zeros before the first."""
     dim, key = site.op.axes.index("n"), site.key
     turned = fit(site.op.inputs[0].axes, site.op.axes)
-    if site.op.axes[:1] != ("b",):
-        raise site.refuse("the batch comes first")
+    channels = tuple(a for a in site.op.axes if a not in ("b", "n"))
+    sizes = [site.size(a) for a in channels]
+    start = _before_first(site, channels)
+    if site.op.axes != ("b", "n", *channels):
+        raise site.refuse("batch and tokens come first")
 
     def run(call: Call, x: Tensor) -> Tensor:
         if turned is not None:
             x = turned(x)
         if call.mask is not None:
-            there = present(call, 2).transpose(0, 1)  # type: ignore[union-attr]
-            x = x.masked_fill(~there[(slice(None), *[None] * (dim - 1), ..., *[None] * (x.dim() - dim - 1))], 0.0)
+            there = present(call, x.dim()).transpose(0, 1)  # type: ignore[union-attr]
+            x = x.masked_fill(~there, 0.0) if start is None else torch.where(there, x, start().reshape(sizes))
         count = x.shape[dim]
         left = None if call.state is None else call.state.get(key)
         if left is None:
             left = torch.zeros_like(x.narrow(dim, 0, 1))
+            left = left if start is None else left + start().reshape(sizes)
         if call.state is not None:
             call.state[key] = x.narrow(dim, count - 1, 1).clone()
         return torch.cat((left, x.narrow(dim, 0, count - 1)), dim)

@@ -117,7 +117,7 @@ def attentions(
             kv,
             width,
             bias=bias,
-            qk_norm=Norm(affine="none"),
+            qk_norm=Norm(affine="none", eps=1e-14),  # only kept from dividing by zero
             positions=rope(c, width, 5e6 if kind == HYBRID else 1e4, 0.5, kind),
             window=window if kind == SLIDING else None,
             columns=columns,
