@@ -1,8 +1,8 @@
 """What papers draw: each block a function of its sizes that returns a list of ops."""
 
-from assay.blocks.attention import Attention, CrossAttention, Rope
+from assay.blocks.attention import Alibi, Attention, CrossAttention, Rope
 from assay.blocks.delta import GatedDelta, KimiDelta
-from assay.blocks.ends import Classifier, Embedding, Final, Head, Norm
+from assay.blocks.ends import Classifier, Embedding, Final, Head, Norm, Sines
 from assay.blocks.latent import Latent
 from assay.blocks.mlp import Mlp
 from assay.blocks.moe import Moe, Router
@@ -10,6 +10,7 @@ from assay.blocks.recurrent import Mamba, Mamba2, ScaledMamba2, ShortConv
 from assay.blocks.stacks import Body, Branch, Decoder, Layer, Step
 
 __all__ = [
+    "Alibi",
     "Attention",
     "Body",
     "Branch",
@@ -32,5 +33,6 @@ __all__ = [
     "Router",
     "ScaledMamba2",
     "ShortConv",
+    "Sines",
     "Step",
 ]

@@ -37,6 +37,18 @@ class Rope:
 
 
 @dataclass(frozen=True)
+class Alibi:
+    """Scores that fall with the distance, by a slope of the head (Press et al. 2022)."""
+
+    by: float | None = None  # times this
+    rounded: bool | None = None  # slopes and products to bfloat16, whatever the model's dtype
+
+    def ops(self, axes: str) -> list[Op]:
+        """Scores `s` less their distances."""
+        return ops("attention.scores", f"s = alibi(s{axes}) -> {axes}", by=self.by, rounded=self.rounded)
+
+
+@dataclass(frozen=True)
 class Attention:
     """Projections, positions, the cache, scores, softmax, values, output projection: each a list of ops."""
 
@@ -47,14 +59,14 @@ class Attention:
     bias: str = ""  # which of q, k, v, o and the gate z have one
     qk_norm: Norm | None = None
     qk_norm_over: Literal["head", "heads", "full"] = "head"  # one gain a head width, one a head, or all heads at once
-    positions: Rope | Literal["alibi"] | None = None
+    positions: Rope | Alibi | Literal["alibi"] | None = None
     window: int | None = None
     keep_all: bool = False  # keys that have left the window stay at hand, masked
     chunk: int | None = None
     scale: float | None = None  # of the scores; 1 / sqrt(head width) where None
     softcap: float | None = None
     norm_late: bool = False  # queries and keys are normed after their rotation
-    temper: tuple[str, float, float] | None = None  # (log or power, floor, by): queries grow with their position
+    temper: tuple[str, float, float] | None = None  # (form, floor, by): queries grow with their position
     value_scale: float | None = None
     clip: float | None = None  # of q, k and v
     sinks: bool = False
@@ -171,7 +183,10 @@ class Attention:
             if self.relative_here:
                 made += ops("embedding", "rel = gather(at[n c], Rel[u g r]) -> [n c g r]")
             made += ops(part, f"s = add(s{axes}, rel[n c g r]) -> {axes}")
-        made += ops(part, f"s = {'alibi' if self.positions == 'alibi' else 'mask'}(s{axes}) -> {axes}")
+        if self.positions == "alibi" or isinstance(self.positions, Alibi):
+            made += (self.positions if isinstance(self.positions, Alibi) else Alibi()).ops(axes)
+        else:
+            made += ops(part, f"s = mask(s{axes}) -> {axes}")
         made += ops(part, f"p = softmax(s{axes}{', Sinks[g r]' if self.sinks else ''}) -> {axes}")
         return made + ops(part, f"o = contract(p{axes}, v[b c g v]) -> [b n g r v]")
 

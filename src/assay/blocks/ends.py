@@ -41,6 +41,15 @@ class Norm:
 
 
 @dataclass(frozen=True)
+class Sines:
+    """How sines and cosines of a position stand in a row: alternating, or all sines first."""
+
+    halves: bool | None = None
+    closed: bool | None = None  # the slowest turns by just 1 / 10000, not by nearly as much
+    offset: int | None = None  # the position that the first token has
+
+
+@dataclass(frozen=True)
 class Embedding:
     """A table of `vocab` rows, perhaps narrower than the model, with learned positions where `positions` is set."""
 
@@ -49,7 +58,7 @@ class Embedding:
     narrow: int | None = None  # rows of another width than the model, projected up
     positions: int | None = None  # rows of the position table
     offset: int | None = None  # rows of it before that of position 0
-    sinusoid: bool = False  # positions as sines and cosines, which are no weights (Vaswani et al. 2017, 3.5)
+    sinusoid: bool | Sines = False  # positions as sines and cosines, which are no weights (Vaswani et al. 2017, 3.5)
     scale: float | None = None
     norm: Norm | None = None
     frequencies: int | None = None  # of rotary positions, where checkpoints store them
@@ -70,7 +79,9 @@ class Embedding:
             made += ops("embedding", "p = gather(at[n], E_position[P d]) -> [n d]", offset=self.offset)
             made += ops("embedding", "x = add(x[b n d], p[n d]) -> [b n d]")
         if self.sinusoid:
-            made += ops("embedding", "x = sinusoid(x[b n d]) -> [b n d]")
+            how = self.sinusoid if isinstance(self.sinusoid, Sines) else Sines()
+            given = {"halves": how.halves, "closed": how.closed, "offset": how.offset}
+            made += ops("embedding", "x = sinusoid(x[b n d]) -> [b n d]", **given)
         if self.norm is not None:
             made += self.norm.ops("x", "x", "e")
         if self.frequencies is not None:

@@ -273,9 +273,9 @@ def _beside(weight: str) -> str:
 
 @lru_cache(maxsize=4096)
 def parse_stored(text: str) -> Weight:
-    """`~path[layout]`: ~ marks a buffer, the layout may be left out."""
-    path, _, layout = text.removeprefix("~").partition("[")
-    return Weight(path.strip(), layout.removesuffix("]") or None, text.startswith("~"))
+    """`~path[layout]`: ~ marks a buffer, the layout may be left out; [] is a single number."""
+    path, bracket, layout = text.removeprefix("~").partition("[")
+    return Weight(path.strip(), layout.removesuffix("]") if bracket else None, text.startswith("~"))
 
 
 def layer_segments(

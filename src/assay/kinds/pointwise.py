@@ -92,9 +92,21 @@ register(
     Kind("div", "quotient of operands", _check_broadcast, _per_element({"divide": 1})),
     Kind("lerp", "x times w plus y times 1 - w", _check_lerp, _lerp),
     Kind("scale", "times a constant", same_axes, _per_element({"multiply": 1}), attrs=("by",)),
-    Kind("sinusoid", "plus sines and cosines of the position", same_axes, _per_element({"add": 1, "function": 1})),
+    Kind(
+        "sinusoid",
+        "plus sines and cosines of the position",
+        same_axes,
+        _per_element({"add": 1, "function": 1}),
+        attrs=("halves", "closed", "offset"),
+    ),
     Kind("mask", "plus a bias or mask", _check_mask, _per_element({"add": 1}), attrs=("keep",)),
-    Kind("alibi", "plus a slope of the head times the distance", same_axes, _per_element({"multiply": 1, "add": 1})),
+    Kind(
+        "alibi",
+        "plus a slope of the head times the distance",
+        same_axes,
+        _per_element({"multiply": 1, "add": 1}),
+        attrs=("by", "rounded"),
+    ),
     Kind(
         "softcap",
         "cap * tanh(x / cap)",
@@ -104,7 +116,7 @@ register(
     ),
     Kind(
         "temper",
-        "times 1 + by log(1 + position / floor), or (1 + position / floor)^by (Nakanishi 2025)",
+        "times 1 + by log(1 + position / floor), or (1 + position / floor)^by (Nakanishi 2025), as `form` has it",
         same_axes,
         _per_element({"multiply": 1}),
         attrs=("form", "floor", "by"),

@@ -161,21 +161,34 @@ def mask(site: Site) -> Run:
 
 @runs("alibi")
 def alibi(site: Site) -> Run:
-    """Scores plus a slope of the head times the distance (Press et al. 2022), and masked."""
+    """Scores plus `by` times a slope of the head times the distance (Press et al. 2022), and masked.
+
+    The key's position is added and not the distance: for all keys of a query that is the same but for one number,
+    which a softmax takes away again. Where slopes and their products are `rounded` to bfloat16, positions count from
+    the first token that is none of padding.
+    """
     hidden = hide(site)
     axes = site.op.axes
     heads = [a for a in axes[:-1] if a in site.stored.sizes]
     count = math.prod(site.size(a) for a in heads)
     shape = [site.size(a) if a in heads else 1 for a in axes]
+    by, rounded = site.value("by", 1.0), bool(site.op.attr("rounded"))
+    dtype = torch.bfloat16 if rounded else torch.float32
+    lead = tuple(slice(None) if a in ("b", axes[-1]) else None for a in axes)
+
+    def make(call: Call, s: Tensor) -> Tensor:
+        slopes = torch.tensor(_slopes(count), dtype=dtype, device=s.device).reshape(shape)
+        if not rounded:
+            at = torch.arange(1 - s.shape[-1], 1, dtype=dtype, device=s.device)
+        elif call.mask is None:
+            at = torch.arange(call.past + call.tokens, device=s.device)[-s.shape[-1] :]
+        else:
+            there = call.mask.to(torch.int64)
+            at = ((there.cumsum(-1) - 1) * there)[:, -s.shape[-1] :][lead]
+        return (slopes * at).to(s.dtype) * by
 
     def run(call: Call, s: Tensor) -> Tensor:
-        def make() -> Tensor:
-            slopes = torch.tensor(_slopes(count), dtype=torch.float32, device=s.device).reshape(shape)
-            at = torch.arange(1 - s.shape[-1], 1, dtype=torch.float32, device=s.device)
-            return slopes * at
-
-        # the same for every query but for a constant of its row, which a softmax takes away again
-        return hidden(call, s + call.once(("alibi", count, s.shape[-1]), make).to(s.dtype))
+        return hidden(call, s + call.once(("alibi", count, by, rounded, s.shape[-1], s.dtype), lambda: make(call, s)))
 
     return run
 
@@ -191,3 +204,69 @@ def _slopes(heads: int) -> list[float]:
 def rope(site: Site) -> Run:
     """Pairs turned by their position (Su et al. 2021)."""
     return rotation(site)
+
+
+@runs("sinusoid")
+def sinusoid(site: Site) -> Run:
+    """x plus sines and cosines of the position, one of each for a frequency (Vaswani et al. 2017, 3.5).
+
+    They alternate, or in `halves` all sines stand first. Frequencies go from 1 to nearly 1 / 10000, or where the row
+    is `closed` to just that.
+    """
+    axes, op = site.op.axes, site.op
+    width = site.size(axes[-1])
+    half = width // 2
+    halves, offset = bool(op.attr("halves")), site.value("offset", 0)
+    steps = half - 1 if op.attr("closed") else width / 2
+    if width % 2 and not halves:
+        raise site.refuse("sines and cosines alternate along an odd width")
+    if tuple(axes) != ("b", "n", axes[-1]):
+        raise site.refuse("positions are those of tokens [b n]")
+    by = torch.exp(torch.arange(half, dtype=torch.float32, device="cpu") * (-math.log(10000.0) / steps))
+
+    def make(call: Call, x: Tensor) -> Tensor:
+        angle = (call.where() + offset).to(torch.float32)[..., None] * by.to(x.device)
+        if not halves:
+            return torch.stack((angle.sin(), angle.cos()), -1).flatten(-2).to(x.dtype)
+        both = torch.cat((angle.sin(), angle.cos()), -1)
+        return functional.pad(both, (0, width - 2 * half)).to(x.dtype)
+
+    return lambda call, x: x + make(call, x)
+
+
+@runs("temper")
+def temper(site: Site) -> Run:
+    """Grown with the position: the first where their number is, by the logarithm of how many floors are below."""
+    op = site.op
+    form, floor, by = op.attr("form"), site.value("floor"), site.value("by")
+    if form not in TEMPERS:
+        raise site.refuse(f"queries that grow as {form} are not run; {', '.join(TEMPERS)} are")
+    grown = TEMPERS[form]
+    behind = len(op.axes) - 1 - op.axes.index("n")
+
+    def make(call: Call) -> Tensor:
+        at = grown(call.where().to(torch.float32), floor, by)
+        return at.reshape(*at.shape, *(1,) * behind)
+
+    return lambda call, x: x * call.once(("temper", form, floor, by, behind), lambda: make(call)).to(x.dtype)
+
+
+TEMPERS: dict[str, Callable[[Tensor, float, float], Tensor]] = {
+    "log": lambda at, floor, by: 1 + by * torch.log(1 + torch.floor(at / floor)),
+    "next_log": lambda at, floor, by: 1 + by * torch.log1p(torch.floor((at + 1) / floor)),
+    "excess_log": lambda at, floor, by: 1 + by * torch.log(((at + 1) / floor).clamp(min=1.0)),
+    "power": lambda at, floor, by: torch.exp(by * torch.log1p((at + 1) / floor)),
+}
+
+
+@runs("xielu")
+def xielu(site: Site) -> Run:
+    """a x^2 + b x above zero, (exp(min(x, e)) - 1 - x) c + b x below, with a and c learned (Huang & Schlag 2025)."""
+    above, below, beta, eps = (site.weight(weight) for weight in site.op.weights)
+
+    def run(call: Call, x: Tensor) -> Tensor:
+        b = beta()
+        up, down = functional.softplus(above()), b + functional.softplus(below())
+        return torch.where(x > 0, up * x * x + b * x, (torch.expm1(torch.min(x, eps())) - x) * down + b * x)
+
+    return run

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from assay.blocks import Attention, Branch, Decoder, Embedding, Head, Layer, Mlp, Norm, Step
+from assay.blocks import Alibi, Attention, Branch, Decoder, Embedding, Head, Layer, Mlp, Norm, Step
 from assay.records import replace
 from assay.sources.config import Config
 from assay.sources.families.common import activation, depth, family, layernorm, parallel, pre_norm, rope, stack, under
@@ -126,7 +126,7 @@ def falcon(c: Config) -> Decoder:
         falcon_groups(c, h, new),
         k,
         bias="qkvo" if bias else "",
-        positions="alibi" if c.flag("alibi", False) else turned,
+        positions=Alibi(k**-0.5, rounded=True) if c.flag("alibi", False) else turned,
     )
     width = c.maybe("ffn_hidden_size") or 4 * d
     c.inert("ff_factor", width / d, width // d)

@@ -33,7 +33,7 @@ LLAMA = {
     "Wout": "lm_head.weight",
     **under(
         "model.layers.{i}.mlp.act_fn.",
-        {"Alpha_p": "alpha_p", "Alpha_n": "alpha_n", "Beta": "~beta", "Eps": "~eps"},
+        {"Alpha_p": "alpha_p", "Alpha_n": "alpha_n", "Beta": "~beta[]", "Eps": "~eps[]"},
     ),
 }
 

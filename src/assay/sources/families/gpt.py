@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from assay.blocks import Attention, Branch, Decoder, Embedding, Head, Layer, Mlp, Norm, Step
+from assay.blocks import Attention, Branch, Decoder, Embedding, Head, Layer, Mlp, Norm, Sines, Step
 from assay.records import replace
 from assay.sources.config import Config
 from assay.sources.families.common import activation, by_kind, depth, family, layernorm, pre_norm, under
@@ -255,7 +255,7 @@ def ctrl(c: Config) -> Decoder:
     layer = pre_norm(attention, mlp, Norm("layernorm", "gain+bias", 1e-6))
     vocab = c.size("vocab_size", 246534)
     return Decoder(
-        Embedding(vocab, d, scale=math.sqrt(d), sinusoid=True),
+        Embedding(vocab, d, scale=math.sqrt(d), sinusoid=Sines(halves=True)),
         (layer,) * depth(c, 48, "n_layer"),
         Head(vocab, d, c.flag("tie_word_embeddings", True), bias=True, norm=layernorm(c, default=1e-6)),
         trained=c.size("n_positions", 256),

@@ -100,7 +100,7 @@ def attention(c: Config, norm: Norm, slides: bool) -> ProfiledAttention:
         qk_norm=norm,
         window=window if slides else None,
         scale=1 / width,
-        temper=None if slides or floor is None else ("log", float(floor), by),
+        temper=None if slides or floor is None else ("excess_log", float(floor), by),
         kernel=c.size("conv_kernel_size", 4),
         states=c.size("d_rel", 16),
         extent=window if slides else reach,

@@ -89,7 +89,7 @@ def llama4_text(c: Config) -> Decoder:
             qk_norm=qk_norm if turns else None,
             norm_late=True,
             positions=positions if turns else None,
-            temper=("log", floor, by) if tempered and not turns else None,
+            temper=("next_log", floor, by) if tempered and not turns else None,
             chunk=chunk if kind == "chunked_attention" else None,
         )
         words = label(kind, "" if turns else "no positions", "experts" if sparse else "dense")

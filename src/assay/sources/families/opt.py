@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from assay.blocks import Attention, Branch, Decoder, Embedding, Head, Layer, Mlp, Norm, Step
+from assay.blocks import Attention, Branch, Decoder, Embedding, Head, Layer, Mlp, Norm, Sines, Step
 from assay.sources.config import Config
 from assay.sources.families.common import activation, depth, family, pre_norm, under
 
@@ -101,7 +101,7 @@ def xglm(c: Config) -> Decoder:
     layer = pre_norm(attention, Mlp(c.size("ffn_dim", 4096), gated=False, activation=act, bias="ud"), FAIRSEQ_NORM)
     vocab = c.size("vocab_size", 256008)
     return Decoder(
-        Embedding(vocab, d, sinusoid=True, scale=root(c, d)),
+        Embedding(vocab, d, sinusoid=Sines(halves=True, closed=True, offset=OFFSET), scale=root(c, d)),
         (layer,) * depth(c, 24, "num_layers"),
         Head(vocab, d, c.flag("tie_word_embeddings", True), norm=FAIRSEQ_NORM),
         trained=c.size("max_position_embeddings", 2048),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from assay.blocks import Attention, Branch, CrossAttention, Decoder, Embedding, Head, Mlp, Norm, Step
+from assay.blocks import Attention, Branch, CrossAttention, Decoder, Embedding, Head, Mlp, Norm, Sines, Step
 from assay.blocks.two_streams import IdleCrossLayer
 from assay.sources.config import Config
 from assay.sources.families.common import activation, apart, depth, family, heads, pre_norm, rms, rope, under
@@ -61,7 +61,7 @@ def trocr(c: Config) -> Decoder:
         d,
         positions=rows + OFFSET if learned else None,
         offset=OFFSET if learned else None,
-        sinusoid=not learned,
+        sinusoid=False if learned else Sines(halves=True, closed=True, offset=OFFSET),
         scale=math.sqrt(d) if c.flag("scale_embedding", False) else None,
         norm=FAIRSEQ_NORM if c.flag("layernorm_embedding", True) else None,
     )
