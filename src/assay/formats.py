@@ -85,6 +85,7 @@ class Format:
         return sum((piece.bytes(outputs, inputs) for piece in self.pieces), start=0)
 
 
+@lru_cache(maxsize=256)
 def make(says: str, text: str) -> Format:
     """The format that a text describes: `suffix:dtype[dims] suffix:dtype[dims] ...`."""
     pieces = []
@@ -109,10 +110,15 @@ class Rule:
 
     def fits(self, module: str, layer: int) -> bool:
         """True for a module, named with {i} for its layer and {e} for an expert."""
-        import re
-
         named = module if self.layer is not None else module.replace("{i}", str(layer)).replace("{e}", "0")
-        return re.fullmatch(self.names, named) is not None
+        return _fits(self.names, named)
+
+
+@lru_cache(maxsize=1 << 14)
+def _fits(names: str, module: str) -> bool:
+    import re
+
+    return re.fullmatch(names, module) is not None
 
 
 @dataclass(frozen=True)

@@ -22,15 +22,21 @@ def quantize(model: Model, scheme: Scheme) -> Model:
     by_layer: dict[int | None, list[int]] = {}
     for place, rule in enumerate(scheme.rules):
         by_layer.setdefault(rule.layer, []).append(place)
-    segments = tuple(piece for segment in model.segments for piece in _segments(segment, scheme, by_layer))
+    ordered = any(rule.format is not None for rule in scheme.rules)  # else all say the same, in any order
+    counted = any(rule.numbered for rule in scheme.rules)
+    pieces = (_segments(segment, scheme, by_layer, ordered, counted) for segment in model.segments)
+    segments = tuple(piece for split in pieces for piece in split)
     return replace(model, segments=segments, scheme=scheme)
 
 
-def _segments(segment: Segment, scheme: Scheme, by_layer: Mapping[int | None, Sequence[int]]) -> list[Segment]:
-    """The segment, or one for each set of layers to which the same rules apply; `by_layer` says which those may be."""
+def _segments(
+    segment: Segment, scheme: Scheme, by_layer: Mapping[int | None, Sequence[int]], ordered: bool, counted: bool
+) -> list[Segment]:
+    """The segment, or one for each set of layers to which the same rules apply; `by_layer` says which those may be.
+
+    Rules are `ordered` where the first that fits decides, and `counted` where they may tell any layers apart.
+    """
     groups: dict[tuple[object, ...], tuple[list[Rule], list[int]]] = {}
-    ordered = any(rule.format is not None for rule in scheme.rules)  # else all say the same, in any order
-    counted = any(rule.numbered for rule in scheme.rules)
     general = by_layer.get(None, ())
     for layer in segment.layers or (0,):
         places = by_layer.get(layer, ())
@@ -77,13 +83,22 @@ def _format(op: Op, weight: Tensor, where: Weight, scheme: Scheme, rules: list[R
     part = op.part.partition(".")[0]
     if where.buffer or part not in scheme.parts or matrix_axes(op, weight) is None:
         return None
-    if any(word in where.path for word in _PATCHES):
+    names = _modules(where.path, where.published)
+    if not names:
         return None
-    names = {module(path) for path in (where.path, where.published) if path}
     for rule in rules:
-        if any(rule.fits(name, layer) for name in names):
-            return rule.format
+        for name in names:
+            if rule.fits(name, layer):
+                return rule.format
     return scheme.default
+
+
+@lru_cache(maxsize=4096)
+def _modules(path: str, published: str | None) -> tuple[str, ...]:
+    """The names of the module that holds a tensor, none where it is quantized by no scheme."""
+    if any(word in path for word in _PATCHES):
+        return ()
+    return tuple(dict.fromkeys(module(name) for name in (path, published) if name))
 
 
 @lru_cache(maxsize=4096)

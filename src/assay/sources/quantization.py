@@ -108,6 +108,11 @@ def skipped(c: Config, *keys: str) -> tuple[Rule, ...]:
     names: list[str] = []
     for key in keys:
         names += c.sequence(key, lambda v: isinstance(v, str), "module names") or []
+    return _patterns(tuple(names))
+
+
+@lru_cache(maxsize=64)
+def _patterns(names: tuple[str, ...]) -> tuple[Rule, ...]:
     return distinct(pattern(one) for name in names for one in _layers(name))
 
 
