@@ -192,7 +192,8 @@ class Measured:
     def has(self, comparison: Comparison) -> bool:
         """True where both sides are something."""
         found = self(2)
-        return found[comparison.left] > 0 and found[comparison.right] > 0
+        sides: tuple[int, int] = (found[comparison.left], found[comparison.right])
+        return min(sides) > 0
 
     def reached(self, comparison: Comparison, length: int) -> bool:
         """True where the left side is at least the right one."""

@@ -122,6 +122,8 @@ class _Fold:
     def __init__(self, model: Model, figure: str, part: str | None, asked: Setting) -> None:
         self.model, self.figure, self.part, self.asked = model, figure, part, asked
         self.symbols = Symbols(model, asked)
+        every = (op.part for segment in model.segments for op in segment.block.ops)
+        self.parts = dict.fromkeys(name for part in every for name in (part.partition(".")[0], part))
         self.prices = convention_of(asked.convention)
         self.seen: tuple[set[str], set[str]] = (set(), set())  # weights of earlier ops, as numbers and as symbols
 
@@ -149,17 +151,19 @@ class _Fold:
             tuple(named.bounds),
         )
 
+    def _wanted(self, name: str, part: str) -> bool:
+        """Whether an op is asked for: by its part, or, where no part is called so, by its kind of layer."""
+        if self.part in self.parts:
+            return self.part in (part, part.partition(".")[0])
+        return self.part in (None, name)
+
     def _nothing(self) -> str:
         if self.part is None:
             return f"{self.model.name} has no {self.figure} in this setting"
-        parts = dict.fromkeys(
-            name
-            for segment in self.model.segments
-            for name in (segment.name, *(p for op in segment.block.ops for p in (op.part.partition(".")[0], op.part)))
-        )
-        if self.part in parts:
+        known = dict.fromkeys([*self.parts, *(segment.name for segment in self.model.segments)])
+        if self.part in known:
             return f"{self.part} of {self.model.name} adds nothing to {self.figure} in this setting"
-        return f"part is {self.part!r}; {self.model.name} has {', '.join(parts)}"
+        return f"part is {self.part!r}; {self.model.name} has {', '.join(known)}"
 
     def _stages(self, place: Place) -> list[Stage]:
         """One kind of layer, and what its layers share; neither where it adds nothing."""
@@ -171,7 +175,7 @@ class _Fold:
         for op in place.block.ops:
             values = self._share(place, op, place.numbers, Visible, (here[0], self.seen[0]))
             formulas = self._share(place, op, place.symbols, lambda _: seen, (here[1], self.seen[1]))
-            if self.part in (None, segment.name, op.part, op.part.partition(".")[0]):
+            if self._wanted(segment.name, op.part):
                 for steps, value, formula in zip((each, shared), values, formulas, strict=True):
                     if value != 0:
                         steps.append(Step(op, formula, value))

@@ -1,0 +1,164 @@
+"""Crossovers against those of articles, worked by hand; regimes against the costs they compare."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+import assay
+from assay.errors import SettingError
+from assay.readings.crossovers import COMPARISONS, Crossover, crossovers, edges, least, regimes
+from assay.report.algebra import quotient
+from assay.spec import Model
+
+PLAIN = {  # LLaMA 7B as the article has it: two matrices of 4d in the MLP, fp16
+    "model_type": "gpt2",
+    "n_embd": 4096,
+    "n_layer": 32,
+    "n_head": 32,
+    "vocab_size": 32000,
+    "n_positions": 2048,
+    "torch_dtype": "float16",
+}
+
+
+def plain() -> Model:
+    return assay.load(PLAIN)
+
+
+def found(model: Model, **asked: Any) -> dict[tuple[str, str], Crossover]:
+    return {(one.comparison.name, one.way): one for one in crossovers(model, **asked)}
+
+
+def test_the_plain_block() -> None:
+    """2d where attention with its projections equals the MLP, 4d without them, 6d against all weights of a layer."""
+    made = found(plain())
+    for way in ("prefill", "decode"):
+        assert made["attention-mlp", way].at == 2 * 4096
+        assert made["scores-mlp", way].at == 4 * 4096
+        assert made["scores-layers", way].at == 6 * 4096
+    assert made["matrix-hidden", "prefill"].at == 4 * 4096 // 32
+
+
+def test_the_plain_block_in_letters() -> None:
+    pytest.importorskip("sympy")
+    made = found(plain())
+    formulas = {name: quotient(made[name, "prefill"].formula) for name, way in made if way == "prefill"}
+    assert formulas == {
+        "attention-mlp": "2d",
+        "scores-mlp": "4d",
+        "scores-layers": "6d",
+        "scores-weights": "V/(2L) + 6d",
+        "matrix-hidden": "4d/h",
+    }
+
+
+def test_llama_3_8b() -> None:
+    """28,628 tokens with the head for the last token, 57,255 for the mean of a causal prompt."""
+    made = found(assay.load("llama-3-8b"))
+    assert made["scores-weights", "decode"].at == 28_628
+    assert made["scores-layers", "decode"].at == 4096 + 8 * 128 + 3 * 14336 // 2
+    assert made["attention-mlp", "prefill"].at == 3 * 14336 // 2 - 4096 - 8 * 128
+    assert made["matrix-hidden", "prefill"].at == 14336 // 32
+    causal = found(assay.load("llama-3-8b"), convention="causal")
+    assert causal["scores-weights", "prefill"].at == 57_255
+    assert causal["scores-weights", "decode"].at == 28_628
+
+
+@pytest.mark.parametrize(
+    ("preset", "weights", "a_token"),
+    [
+        ("llama-3-8b", 2 * 8_030_261_248, 2 * 32 * 2 * 8 * 128),  # passed at 122,532 tokens
+        ("llama-7b", 2 * 6_738_415_616, 2 * 32 * 2 * 4096),  # passed at 25,705
+    ],
+)
+@pytest.mark.parametrize("batch", [1, 7])
+def test_the_cache_passes_the_weights(preset: str, weights: int, a_token: int, batch: int) -> None:
+    at = found(assay.load(preset), batch=batch, weights="fp16", cache="fp16")["cache-weights", "decode"].at
+    assert at == -(-weights // (batch * a_token))
+
+
+def test_a_window_never_lets_the_cache_pass_the_weights() -> None:
+    made = found(assay.load("mistral-7b"))
+    assert made["cache-weights", "decode"].at is None
+    assert made["scores-mlp", "decode"].at is None
+    assert made["scores-mlp", "prefill"].at == 3 * 14336 // 2  # dense: n x n, window or not
+
+
+@pytest.mark.parametrize(
+    "preset", ["gpt-2", "gemma-2-9b", "mixtral-8x7b", "deepseek-v3", "t5-small", "qwen3-next-80b-a3b"]
+)
+def test_the_exact_place_is_just_before_the_first_integer(preset: str) -> None:
+    pytest.importorskip("sympy")
+    solved = [one for one in crossovers(assay.load(preset)) if one.exact is not None]
+    assert solved
+    for one in solved:
+        assert one.at is not None
+        assert one.at - 1 < one.exact <= one.at
+
+
+@pytest.mark.parametrize("convention", ["matmul", "causal", "scalar", "stable-softmax"])
+def test_the_first_integer_is_the_first(convention: str) -> None:
+    """By count, which knows nothing of crossovers."""
+    model = assay.load("llama-3.2-1b")
+    at = found(model, convention=convention)["attention-mlp", "prefill"].at
+    assert at is not None
+    parts = [assay.count(model, tokens=n, convention=convention).flops.by_part for n in (at - 1, at)]
+    assert parts[0]["attention"] < parts[0]["mlp"]
+    assert parts[1]["attention"] >= parts[1]["mlp"]
+
+
+def test_what_has_no_scores() -> None:
+    with pytest.raises(SettingError, match=r"^Mamba 130M has no attention scores; "):
+        crossovers(assay.load("mamba-130m"))
+    with pytest.raises(SettingError, match=r"^Mamba 130M has no attention to compare$"):
+        regimes(assay.load("mamba-130m"), [100])
+
+
+def test_lengths_are_not_asked_for() -> None:
+    with pytest.raises(SettingError, match=r"^tokens cannot be set: crossovers are over all lengths$"):
+        crossovers(assay.load("gpt-2"), tokens=5)
+
+
+@pytest.mark.parametrize("edge", [1, 2, 3, 1000, 4097])
+def test_the_least_is_found(edge: int) -> None:
+    assert least(lambda n: n >= edge) == edge
+
+
+def test_what_never_comes_is_none() -> None:
+    assert least(lambda n: False) is None
+
+
+@pytest.mark.parametrize(
+    ("tokens", "compute", "memory"),
+    [(256, "MLP", "hidden"), (2048, "MLP", "scores"), (32768, "attention", "scores")],
+)
+def test_the_quadrants(tokens: int, compute: str, memory: str) -> None:
+    """At 2,048 tokens scores of 32 heads are four times the hidden activations, though the MLP leads in FLOPs."""
+    (made,) = regimes(assay.load({**PLAIN, "n_positions": 65536}), [tokens])
+    assert (made.compute, made.memory) == (compute, memory)
+    assert made.scores == 32 * 32 * tokens**2
+    assert made.hidden == 32 * 4 * 4096 * tokens
+    assert made.attention == 32 * (8 * tokens * 4096**2 + 4 * tokens**2 * 4096)
+    assert made.mlp == 32 * 16 * tokens * 4096**2
+
+
+def test_the_edges_of_the_quadrants() -> None:
+    assert edges(plain()) == (2 * 4096, 4 * 4096 // 32)
+
+
+def test_numbers_need_no_sympy() -> None:
+    code = (
+        "import sys; sys.modules['sympy'] = None\n"
+        "import assay; from assay.readings.crossovers import crossovers\n"
+        "print(*(one.at for one in crossovers(assay.load('gpt-2'))[:3]))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "1536 1536 3072\n"
+
+
+def test_each_comparison_says_its_sides() -> None:
+    assert len({(one.left, one.right) for one in COMPARISONS}) == len(COMPARISONS)
