@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from assay.blocks import Attention, Branch, Decoder, Embedding, Head, Layer, Mlp, Norm, Rope, Step
+from assay.blocks.parted import PartedAttention
 from assay.sources.config import Config
 from assay.sources.families.common import activation, depth, family, layernorm, parallel, pre_norm, rope, stack, under
 from assay.sources.families.dense import biased
 from assay.sources.families.gpt import SUMMARY, TODAY, inner_width, names
-from assay.sources.families.names import behind, interleaved
+from assay.sources.families.names import interleaved
 
 NEOX_LAYER = {
     **interleaved("attention.query_key_value"),
@@ -81,9 +82,11 @@ J_LAYER = {
     "Wu": "mlp.fc_in.weight",
     "Wd": "mlp.fc_out.weight",
 }
-# CodeGen's rows lie in four parts, one a device it was trained on, each with queries, values and keys
+PARTS = 4  # one a device that CodeGen was trained on
 CODEGEN = {
-    **behind("attn.qkv_proj"),
+    "Wq": "attn.qkv_proj.weight[(p + y r k) d]",
+    "Wv": "attn.qkv_proj.weight[(p + y v) d]",
+    "Wk": "attn.qkv_proj.weight[(p + y k) d]",
 }
 
 
@@ -95,14 +98,18 @@ def rotated(c: Config, head_width: int) -> Rope:
     return Rope(None if width == head_width else width, 10000.0, style="interleaved")
 
 
-def j_like(c: Config) -> Decoder:
+def j_like(c: Config, parts: int | None = None) -> Decoder:
     """The layer of GPT-J and CodeGen, their head with a bias."""
     c.rename(**TODAY)
     d = c.size("n_embd", 4096)
     h = c.size("n_head", 16)
     k = c.divides("n_embd", d, "n_head", h)
     c.inert("scale_attn_weights", True)
-    attention = Attention(h, h, k, positions=rotated(c, k))
+    if parts is None:
+        attention = Attention(h, h, k, positions=rotated(c, k))
+    else:
+        c.divides("n_head", h, "its four parts", parts)
+        attention = PartedAttention(h, h, k, positions=rotated(c, k), parts=parts)
     mlp = Mlp(inner_width(c, d), gated=False, activation=activation(c, "activation_function", "gelu_new"), bias="ud")
     norm = layernorm(c)
     vocab = c.size("vocab_size", 50400)
@@ -128,7 +135,5 @@ def gptj(c: Config) -> Decoder:
 
 @family("codegen", cls="CodeGenForCausalLM", names=names(J_LAYER | CODEGEN), harmless=(*SUMMARY, "n_ctx"))
 def codegen(c: Config) -> Decoder:
-    """Nijkamp et al. 2022. The head width is not split over the four parts that the weights are stored in."""
-    made = j_like(c)
-    c.divides("n_head", c.size("n_head", 16), "its four parts", 4)
-    return made
+    """Nijkamp et al. 2022: GPT-J's layer, its weights in four parts with queries, values and keys of a few heads."""
+    return j_like(c, PARTS)
