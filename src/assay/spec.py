@@ -113,8 +113,9 @@ class Weight:
     `layout` is its stored shape as axes, `(h k)` a product, `+` before the dimension along which several weights
     of one path lie behind each other, `(g + r k)` where they do so for each g, a number a literal size; None for
     the layout that the kind implies.
-    `published` is its name in published files, where they keep it apart from what lies in one tensor with it in the
-    implementation; `format` is how it is stored there, None for the model's dtype.
+    `published` is its name in published files, where that is another or they keep it apart from what lies in one tensor
+    with it in the implementation, `{i-1}` the layer before; `published_layout` its shape there where that is another.
+    `format` is how it is stored there, None for the model's dtype.
     """
 
     path: str
@@ -122,6 +123,7 @@ class Weight:
     buffer: bool = False
     published: str | None = None
     format: Format | None = None
+    published_layout: str | None = None
 
 
 @dataclass(frozen=True)

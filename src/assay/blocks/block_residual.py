@@ -9,13 +9,24 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from assay.blocks.ends import Norm
+from assay.blocks.ends import Head, Norm
 from assay.blocks.moe import Moe
 from assay.blocks.stacks import Decoder, Layer, make_block
 from assay.records import dataclass, replace
 from assay.spec import Op, Segment, ops
 
 PLAIN = Norm(affine="none")
+
+
+@dataclass(frozen=True)
+class FilledHead(Head):
+    """A head whose matrix published files fill up to `rows`, U."""
+
+    rows: int = 0
+
+    def sizes(self) -> dict[str, int | None]:
+        """Axis sizes."""
+        return {**super().sizes(), "U": self.rows}
 
 
 def attend_states(part: str, x: str, y: str, weight: str, states: str, several: bool = False) -> list[Op]:

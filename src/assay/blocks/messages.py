@@ -26,7 +26,7 @@ class ToldLayer(StateLayer):
 
     def sizes(self) -> dict[str, int | None]:
         """Axis sizes."""
-        own = {"uw": self.told, "uw0": self.told - 1, "t4": 4, "loops": self.loops, "D": 2 * self.width}
+        own = {"uw": self.told, "uw0": self.told - 1, "t4": 4, "two": 2, "loops": self.loops, "D": 2 * self.width}
         return {**super().sizes(), **own, "Rg": self.rank}
 
     def inputs(self, several: bool) -> list[Op]:
@@ -46,7 +46,12 @@ class ToldLayer(StateLayer):
 
     def ask(self) -> list[Op]:
         """Four messages `told[b n t4 d]` from the states of the pass before, by this layer's own queries."""
-        made = ops("attention", "asked = gather(layer[one], Qmessages[loops t4 d]) -> [one t4 d]")
+        made = ops(
+            "attention",
+            "asked = gather(layer[one], Qasked[loops two d]) -> [one two d]",
+            "kept = gather(layer[one], Qkept[loops two d]) -> [one two d]",
+            "asked = concat(asked[one two d], kept[one two d]) -> [one t4 d]",
+        )
         made += ops("attention", "latest = repeat(previous[b n d]) -> [b n one d]")
         made += ops("attention", "was = concat(before[b n uw0 d], latest[b n one d]) -> [b n uw d]")
         made += PLAIN.ops("was", "was", "was", "b n uw d", "d")

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 
 from assay.errors import SettingError
 from assay.readings.lent import lent
-from assay.readings.tensors import Entry, Stored, tensors
+from assay.readings.tensors import Entry, Stored, of_layer, tensors
 from assay.records import dataclass
 from assay.size import Size
 from assay.spec import Model
@@ -129,7 +129,7 @@ def _expected(model: Model, spell: Callable[[str], str] | None) -> Iterator[list
 
 def _library(entry: Entry, layer: str) -> Iterator[tuple[str, Shape]]:
     each = entry.times // (len(entry.layers) or 1)
-    for name in _spread(entry.path.replace("{i}", layer), each):
+    for name in _spread(of_layer(entry.path, layer), each):
         yield name, entry.shape
 
 
@@ -139,7 +139,7 @@ def _pieces(stored: Stored, layer: str, spell: Callable[[str], str] | None) -> I
         path = spell(path)
         if _AXES.search(stored.path.replace("{i}", "")) and not _AXES.search(path.replace("{i}", "")):
             shape, times = (times, *shape), 1
-    for name in _spread(path.replace("{i}", layer), times):
+    for name in _spread(of_layer(path, layer), times):
         if stored.format is None or spell is not None:
             yield name, shape
             continue
@@ -205,7 +205,7 @@ def _further(left: Held) -> set[str]:
 def _unused(model: Model, spell: Callable[[str], str] | None) -> Iterator[str]:
     """The names of what would make keys and values for layers that use another's."""
     for path, layer in lent(model):
-        yield (path if spell is None else spell(path)).replace("{i}", str(layer))
+        yield of_layer(path if spell is None else spell(path), layer)
 
 
 def _is_recomputed(name: str, shape: Shape | None) -> bool:

@@ -16,13 +16,15 @@ from assay.spec import Block, Model, Op, Segment, Tensor, Weight
 # the axes of a setting: any value will do, weights do not depend on it
 _ANY = {"b": 1, "n": 1, "t": 1, "past": 0, "m": 1, "M": 1}
 
-_EACH = re.compile(r"\{(?!i\})([^{}]+)\}")  # axes in a path: one tensor for each index of them
+_EACH = re.compile(r"\{(?!i(?:-1)?\})([^{}]+)\}")  # axes in a path: one tensor for each index of them
 _DIMENSION = re.compile(r"\+?\([^()]*\)|\+?\S+")
 
 
 @dataclass(frozen=True)
 class Stored:
     """A tensor of published files before any quantization: its name, `{i}` and `{e}` as in an entry's path, and shape.
+
+    `{i-1}` is the layer before.
 
     `times` is how often it occurs in a layer; `matrices` (times outputs x inputs) is how many matrices one holds,
     (0, 0, 0) where it is none. `format` is what one matrix is stored in, None for the dtype of everything else.
@@ -33,6 +35,7 @@ class Stored:
     times: Size = 1
     matrices: tuple[Size, Size, Size] = (0, 0, 0)
     format: Format | None = None
+    along: int = 0  # the dimension in which several lie behind each other, where they do
 
     @property
     def elements(self) -> Size:
@@ -62,6 +65,11 @@ class Entry:
     def elements(self) -> Size:
         """Of one occurrence."""
         return product(self.shape)
+
+
+def of_layer(path: str, layer: int | str) -> str:
+    """A path with the number of the layer in it."""
+    return path.replace("{i}", str(layer)).replace("{i-1}", str(int(layer) - 1) if layer != "" else "")
 
 
 def tensors(model: Model | Block, **sizes: object) -> tuple[Entry, ...]:
@@ -106,7 +114,9 @@ def _joined(entries: list[Entry]) -> list[Entry]:
 def _with(one: Stored, other: Stored) -> Stored:
     """Rows of two tensors behind each other in one, and so in its matrix."""
     (count, outputs, inputs), (_, more, _) = one.matrices, other.matrices
-    return replace(one, shape=(one.shape[0] + other.shape[0], *one.shape[1:]), matrices=(count, outputs + more, inputs))
+    shape = list(one.shape)
+    shape[one.along] = shape[one.along] + other.shape[one.along]
+    return replace(one, shape=tuple(shape), matrices=(count, outputs + more, inputs))
 
 
 def _add(found: dict[str, Entry], segment: Segment, op: Op, weight: Tensor, extent: Extent) -> None:
@@ -140,13 +150,16 @@ def _published(known: tuple[Stored, ...], op: Op, weight: Tensor, where: Weight,
     """What published files keep of an entry, with one weight more: in a tensor of its own, or behind another."""
     path = where.published or where.path
     each = _each(path)
-    dims = [dim for dim in dimensions(op, weight, where.layout) if dim not in each]
+    layout = where.published_layout or where.layout
+    dims = [dim for dim in dimensions(op, weight, layout) if dim not in each]
     axes = matrix_axes(op, weight)
     matrices: tuple[Size, Size, Size] = (0, 0, 0)
     if axes is not None:
         outputs, inputs = (extent(axis for axis in side if axis not in each) for side in axes)
         matrices = (extent(a for a in weight.axes if a not in (*axes[0], *axes[1], *each)), outputs, inputs)
-    made = Stored(path, tuple(_extent_of(dim, extent) for dim in dims), extent(each), matrices, where.format)
+    shape = tuple(_extent_of(dim, extent) for dim in dims)
+    along = next((i for i, dim in enumerate(dims) if "+" in dim), 0)
+    made = Stored(path, shape, extent(each), matrices, where.format, along)
     for index, other in enumerate(known):
         if other.path == path:  # behind each other in one tensor, and in one matrix with more outputs
             count, outputs, inputs = other.matrices

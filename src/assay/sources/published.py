@@ -5,10 +5,17 @@ The implementation packs experts that files hold one by one, and has renamed mod
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import lru_cache
+from typing import TYPE_CHECKING, TypeAlias
 
 from assay.records import replace
 from assay.spec import Segment, Weight
+
+if TYPE_CHECKING:
+    import re
+
+Named: TypeAlias = "str | Callable[[re.Match[str]], str]"
 
 # endings of the names of an expert's matrices, by the letter of the weight
 _BY_NAME = {"Eg": "gate_proj", "Eu": "up_proj", "Ed": "down_proj"}
@@ -37,8 +44,78 @@ SPLIT["olmo_hybrid"] = _CONVOLUTIONS | {
 SPLIT["lara_mini"] = {f"mixer.W{letter}": (r"\.in_proj_\w+\.", ".in_proj.") for letter in "qkvzba"}
 
 _SPARSE = (r"\.mlp\.(experts|shared_experts|gate|e_score_correction_bias|router)\b", r".block_sparse_moe.\1")
+
+
+def _of_the_layer_before(found: re.Match[str]) -> str:
+    """Queries of what a layer reads, numbered from the second layer on."""
+    layer = found[1]
+    return f".attn_res.attn_queries.{'{i-1}' if layer == '{i}' else int(layer) - 1}"
+
+
+_TIDE = (
+    (r"^model\.", "model.llm."),
+    (r"^lm_head\.", "model.llm.unembed."),
+    (r"\.embed_tokens\.weight$", ".embed.weight"),
+    (r"\.embed_tokens\.embed_norm\.", ".embed_norm."),
+    (r"\.experts\.gate_up_proj$", ".experts.w13_weight"),
+    (r"\.experts\.down_proj$", ".experts.w2_weight"),
+    (r"\.gate\.e_score_correction_bias$", ".gate.bias"),
+    (r"\.post_attention_layernorm\.", ".mlp_norm."),
+    (r"\.input_layernorm\.", ".attn_norm."),
+)
+_TIDE1 = (
+    (r"\.mlp\.shared_experts\.(gate|up)_proj$", ".mlp.shared_experts.shared_w13_weight"),
+    (r"\.mlp\.shared_experts\.down_proj$", ".mlp.shared_experts.shared_w2_weight"),
+    (r"\.mlp\.(gate|up)_proj\.weight$", ".mlp.w13_dn.weight"),
+    (r"\.mlp\.down_proj\.weight$", ".mlp.w2_md.weight"),
+    (r"\.self_attn\.([qr])_proj\.", r".attn.w\1_du."),
+    (r"\.self_attn\.([kv])_proj\.", r".attn.w\1_dv."),
+    (r"\.self_attn\.o_proj\.", ".attn.wo_ud."),
+    (r"\.self_attn\.", ".attn."),
+    (r"_sconv\.conv1d\.", "_sconv."),
+)
+_TIDE2 = (
+    (r"\.layers\.([^.]+)\.attention_input\.query$", _of_the_layer_before),
+    (r"\.layers\.([^.]+)\.mlp_input\.query$", r".attn_res.mlp_queries.\1"),
+    (r"\.final_input\.query$", ".attn_res.output_query"),
+    (r"\.self_attn\.([kv])_proj\.sconv\.conv1d\.", r".attn.\1_sconv."),
+    (r"\.self_attn\.([kv])_proj\.sconv\.static_weight$", r".attn.\1_sconv.static_w"),
+    (r"\.self_attn\.([kv])_proj\.sconv\.weight_proj\.weight$", r".attn.\1_sconv.weight_proj"),
+    (r"\.self_attn\.q_proj\.norm\.", ".attn.q_l2_clip."),
+    (r"\.self_attn\.q_proj\.linear\.", ".attn.wq_du."),
+    (r"\.self_attn\.([kv])_proj\.linear\.", r".attn.w\1_dv."),
+    (r"\.self_attn\.o_proj\.linear\.", ".attn.wo_ud."),
+    (r"\.self_attn\.o_proj\.gate_proj\.", ".attn.gate_attn."),
+    (r"\.self_attn\.sink_proj\.", ".attn.attn_sink_proj."),
+    (r"\.self_attn\.relative_position_bias\.linear\.", ".attn.wr_du."),
+    (r"\.self_attn\.relative_position_bias\.norm\.", ".attn.rel_l2_clip."),
+    (r"\.self_attn\.relative_position_bias\.", ".attn.rel_logits_proj."),
+    (r"\.post_attention_convolution\.conv1d\.", ".attn_sconv."),
+    (r"\.post_mlp_convolution\.conv1d\.", ".mlp_sconv."),
+    (r"\.([qkv])_input_layernorm\.", r".\1_input_norm."),
+)
+_TIDE_LOOP = (
+    (r"\.q_message_gate\.", ".controllers.attn."),
+    (r"\.(k|v|mlp)_message_gate\.", r".controllers.\1."),
+    (r"\.down_proj\.weight$", ".down_weight"),
+    (r"\.message_gate_proj\.weight$", ".gain_weight"),
+    (r"\.forget_gate_proj\.weight$", ".forget_weight"),
+)
+# shapes in published files where they are others: tables filled up, halves in one tensor or in two
+LAYOUTS: dict[str, dict[str, str]] = {
+    "inkling_text": {"Sg": "S +f d", "Su": "S +f d", "Wg": "+f d", "Wu": "+f d"},
+    "inkling2_text": {"Wout": "U d"},
+    "inkling2_loop_text": {"Wout": "U d", "Qasked": "(loops two) d", "Qkept": "(loops two) d"},
+}
+SPLIT["inkling2_loop_text"] = {
+    "Qasked": (r"message_input\.query$", "middle_cycle_cross_pass_queries"),
+    "Qkept": (r"message_input\.query$", "middle_cycle_cross_pass_kv_queries"),
+}
 # an expression on the implementation's name, and the published one: each applied in turn
-RENAMED: dict[str, tuple[tuple[str, str], ...]] = {
+RENAMED: dict[str, tuple[tuple[str, Named], ...]] = {
+    "inkling_text": _TIDE + _TIDE1,
+    "inkling2_text": _TIDE + _TIDE2,
+    "inkling2_loop_text": _TIDE + _TIDE2 + _TIDE_LOOP,
     "mixtral": (_SPARSE,),
     "minimax": (_SPARSE,),
     "minimax_m2": (_SPARSE,),
@@ -270,4 +347,7 @@ def published(name: str, where: Weight, model_type: str) -> Weight:
         path = f"{path.rpartition('.')[0]}.{{{axis}}}.{ending}.weight"
     for pattern, ours in filter(None, (SPLIT.get(model_type, {}).get(name), *RENAMED.get(model_type, ()))):
         path = re.sub(pattern, ours, path)
-    return where if path == where.path else replace(where, published=path)
+    layout = LAYOUTS.get(model_type, {}).get(name)
+    if path == where.path and layout is None:
+        return where
+    return replace(where, published=path, published_layout=layout)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from assay.blocks import Branch, Decoder, Embedding, Head, Layer, Mlp, Moe, Norm, Router, Step
-from assay.blocks.block_residual import StateAttention, StateDecoder, StateLayer
+from assay.blocks.block_residual import FilledHead, StateAttention, StateDecoder, StateLayer
 from assay.blocks.messages import LoopedDecoder, ToldLayer
 from assay.blocks.relative import Convolved, ProfiledAttention, ScaledOutput, SinkMoe
 from assay.sources.config import Config
@@ -204,14 +204,15 @@ def inkling2(c: Config) -> StateDecoder:
 
     made = by_kind([(kind, -(-i // every), i == 0, i % every == 0) for i, kind in enumerate(kinds)], layer)
     rows, used = c.size("vocab_size", 201024), c.size("unpadded_vocab_size", 200058)
-    head = Head(used, d, norm=norm, softcap=c.positive("final_logit_softcapping", 30.0))
+    head = FilledHead(used, d, norm=norm, softcap=c.positive("final_logit_softcapping", 30.0), rows=rows)
     trained = c.maybe("max_position_embeddings", 1048576)
     return StateDecoder(Embedding(rows, d, norm=norm), made, head, trained=trained, blocks=-(-n // every))
 
 
 INKLING2_LOOP = {
     **INKLING2,
-    "Qmessages": "model.message_input.query[loops t4 d]",
+    "Qasked": "model.message_input.query[loops +two d]",
+    "Qkept": "model.message_input.query[loops +two d]",
     **under(
         LAYER,
         {
@@ -248,9 +249,9 @@ def inkling2_loop_text(c: Config) -> StateDecoder:
         own = (layer.steps, f"{layer.kind}, told", layer.mixer, layer.experts, layer.norm, layer.blocks)
         return ToldLayer(*own, False, layer.boundary, (end - start) // every, end - start, rank, made.width)
 
-    looped = made.layers[start:end]
-    alike = {id(layer): told(layer) for layer in looped}  # layers of one kind are one object
-    again = tuple(alike[id(layer)] for layer in looped)
+    inside = made.layers[start:end]
+    alike = {id(layer): told(layer) for layer in inside}  # layers of one kind are one object
+    again = tuple(alike[id(layer)] for layer in inside)
     return LoopedDecoder(
         made.embedding, made.layers, made.head, None, made.trained, None, made.blocks, start, again, passes
     )
