@@ -790,3 +790,16 @@ def test_flops_of_an_image_before_a_small_decoder() -> None:
     theirs = vision_flops(EARLY["git, small"], "GitForCausalLM", pixel_values=pixels, input_ids=ids)
     ours = count(read_config(EARLY["git, small"], "config", "model"), tokens=37 + 7, images=1)
     assert ours.flops.total == theirs
+
+
+@pytest.mark.parametrize(("model_type", "own"), [("mistral3", True), ("internvl", True), ("gemma3", False)])
+def test_a_head_that_only_the_outer_class_shares_is_told(model_type: str, own: bool) -> None:
+    """Mistral's and Qwen's own classes have a head of their own; Gemma's has none."""
+    data = {"model_type": model_type, "text_config": {"vocab_size": 90, "hidden_size": 64}}
+    model, said = read_config(data, "config", "model"), "a head of its own, 5,760 parameters more"
+    assert any(said in note for note in model.notes) is own
+    for tied in (True, False):
+        told = read_config({**data, "tie_word_embeddings": tied}, "config", "model")
+        assert not any(said in note for note in told.notes)
+        more = count(told, tokens=1).parameters.total - count(model, tokens=1).parameters.total
+        assert more == (0 if tied else 90 * 64)

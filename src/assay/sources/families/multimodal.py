@@ -58,8 +58,22 @@ def text_of(
     shared = c.flag("tie_word_embeddings", tied) if tied is not None else False
     if either and inner.flag("tie_word_embeddings", False):
         shared = True
+    if shared and not c.has("tie_word_embeddings"):
+        return shared_head(c, *read_inner(c, inner, family))
     inner.data = {**inner.data, "tie_word_embeddings": shared}
     return read_inner(c, inner, family)
+
+
+def shared_head(c: Config, made: Decoder, names: Names) -> tuple[Decoder, Names]:
+    """The text model with its head tied, as the class has it; a note where by itself it would have one of its own."""
+    head = made.head
+    if not isinstance(head, Head) or head.tied:
+        return made, names
+    c.notes.append(
+        f"tie_word_embeddings is missing: the class shares the head with the embedding; older files may hold a head of "
+        f"its own, {head.vocab * head.width:,} parameters more"
+    )
+    return replace(made, head=replace(head, tied=True)), names
 
 
 def read_inner(c: Config, inner: Config, family: Family) -> tuple[Decoder, Names]:
