@@ -17,10 +17,10 @@ import assay
 
 ROOT = Path(__file__).resolve().parents[1]
 NAMES = """
-    CONVENTIONS AssayError Block Cache Convention Count Entry Explanation Flops KindError MeasureError Measurement Model
-    NotationError Op Parameters Row Segment Setting SettingError SizeError SourceError Tensor UnknownModel Utilization
-    Weight
-    block count explain flops_per_token load measure mfu tensors
+    CONVENTIONS AssayError Block BuildError Cache Convention Count Crossover Entry Explanation Flops KindError
+    MeasureError Measurement Model NotationError Op Parameters Regime Row Segment Setting SettingError SizeError
+    SourceError Tensor UnknownModel Utilization Weight
+    block build count crossovers explain flops_per_token load measure mfu regimes tensors
 """.split()
 LLAMA = {
     "model_type": "llama",

@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from assay.execution.module import build
     from assay.readings.conventions import CONVENTIONS, Convention
     from assay.readings.count import Cache, Count, Flops, Parameters, Row, count
+    from assay.readings.crossovers import Crossover, Regime, crossovers, regimes
     from assay.readings.setting import Setting
     from assay.readings.tensors import Entry, tensors
     from assay.readings.utilization import Utilization, flops_per_token, mfu
@@ -61,6 +62,7 @@ __all__ = [
     "Cache",
     "Convention",
     "Count",
+    "Crossover",
     "Entry",
     "Explanation",
     "Flops",
@@ -71,6 +73,7 @@ __all__ = [
     "NotationError",
     "Op",
     "Parameters",
+    "Regime",
     "Row",
     "Segment",
     "Setting",
@@ -84,11 +87,13 @@ __all__ = [
     "block",
     "build",
     "count",
+    "crossovers",
     "explain",
     "flops_per_token",
     "load",
     "measure",
     "mfu",
+    "regimes",
     "tensors",
 ]
 
@@ -100,6 +105,7 @@ _HOME = {
     "assay.execution.module": "build",
     "assay.readings.conventions": "CONVENTIONS Convention",
     "assay.readings.count": "Cache Count Flops Parameters Row count",
+    "assay.readings.crossovers": "Crossover Regime crossovers regimes",
     "assay.readings.setting": "Setting",
     "assay.readings.tensors": "Entry tensors",
     "assay.readings.utilization": "Utilization flops_per_token mfu",

@@ -84,6 +84,10 @@ class Crossover:
     ties: tuple[Tie, ...] = ()
     bounds: tuple[Bound, ...] = ()
 
+    def __str__(self) -> str:
+        said = "never" if self.at is None else f"{self.at:,} tokens"
+        return f"{self.comparison.says}, {self.way}: {said}" + ("" if self.formula is None else f"; n = {self.formula}")
+
 
 def crossovers(model: Model, **asked: Any) -> tuple[Crossover, ...]:
     """Every comparison of a model, in a prefill and in a decode step; `asked` is what `count` takes but for lengths.

@@ -33,7 +33,16 @@ SAYS = {
     "images": "images or sounds of a sequence",
     "image_tokens": "tokens that an image makes",
     "pairs": "pairs that the mask lets through",
+    "w": "window",
+    "chunk": "chunk",
     "m": "source tokens",
+}
+# letters that blocks of other parts use for other things
+WITHIN = {
+    "e": ("experts", "router"),
+    "a": ("experts", "router"),
+    "P": ("embedding",),
+    "w": ("attention",),
 }
 
 
@@ -70,7 +79,14 @@ class Letters:
         self.values: dict[Any, int] = {}
 
     def of(
-        self, axis: str, value: int, origin: str = "", where: str = "", definition: Any = None, apart: str = ""
+        self,
+        axis: str,
+        value: int,
+        origin: str = "",
+        where: str = "",
+        definition: Any = None,
+        apart: str = "",
+        says: str | None = None,
     ) -> Any:
         """The symbol of a size; 0 stays the number it is. `apart` tells sizes from each other that look the same."""
         if value == 0:
@@ -79,7 +95,7 @@ class Letters:
         held = self.known.get(key)
         if held is None:
             symbol = self.sympy.Symbol("|".join(map(str, key)), positive=True, integer=True)
-            held = Letter(symbol, value, SAYS.get(axis, ""), origin, (), definition)
+            held = Letter(symbol, value, SAYS.get(axis, "") if says is None else says, origin, (), definition)
             self.values[symbol] = value
         if where and where not in held.where:
             held = Letter(held.symbol, value, held.says, origin, (*held.where, where), definition)

@@ -7,7 +7,20 @@ from typing import Any
 
 from assay.kinds import Extent, Visible
 from assay.readings.binding import bind, placed
-from assay.readings.letters import Bound, Letter, Letters, Tie, algebra, settled, symbols_of, tied, ties, value_of
+from assay.readings.letters import (
+    SAYS,
+    WITHIN,
+    Bound,
+    Letter,
+    Letters,
+    Tie,
+    algebra,
+    settled,
+    symbols_of,
+    tied,
+    ties,
+    value_of,
+)
 from assay.readings.setting import Setting
 from assay.records import dataclass, replace
 from assay.size import Size
@@ -29,6 +42,18 @@ class Place:
 def running(segment: Segment, asked: Setting) -> Block:
     """The block that runs: latent attention one way or the other."""
     return segment.absorbed if segment.absorbed is not None and asked.latent == "absorbed" else segment.block
+
+
+def meaning(axis: str, block: Block) -> str:
+    """What the field calls an axis: nothing where a block uses its letter for something of its own."""
+    parts = WITHIN.get(axis)
+    if parts is None:
+        return SAYS.get(axis, "")
+    for op in block.ops:
+        named = [*op.axes, *(a for tensor in op.inputs for a in tensor.axes), *(value for _, value in op.attrs)]
+        if op.part.partition(".")[0] in parts and axis in named:
+            return SAYS[axis]
+    return ""
 
 
 class Symbols:
@@ -79,7 +104,7 @@ class Symbols:
     def _bound(self, segment: Segment, block: Block, numbers: Extent) -> Extent:
         """The block in symbols, with a letter for each size that the pass makes and that is no letter itself."""
         lettered = {
-            axis: self.letters.of(axis, size, block.origins.get(axis, ""), segment.name)
+            axis: self.letters.of(axis, size, block.origins.get(axis, ""), segment.name, says=meaning(axis, block))
             for axis, size in block.sizes.items()
         }
         self.axes.append({axis: (symbol, block.sizes[axis]) for axis, symbol in lettered.items() if block.sizes[axis]})

@@ -23,6 +23,8 @@ LONG = 250  # characters of a formula that a terminal is not asked to show
 def report(model: Model, made: Sequence[Crossover], convention: str, batch: int, style: Style) -> list[str]:
     """Each comparison: where it is reached, and the formula."""
     said = f"batch {digits(batch)} · {convention}: {CONVENTIONS[convention].says}"
+    if "source" in model.settings:
+        said += f"; the source is of {digits(model.source_tokens) if model.source_tokens else 'n'} tokens if not given"
     lines = [style.bold(f"crossovers of {model.name}, over all layers"), *map(style.dim, wrap(said, "")), ""]
     lines += _rows(made, style)
     lines += _beyond(model, made)
