@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
-from execution.twins import ids, ours, same_logits, theirs, torch
+from execution.twins import ids, ours, same_logits, theirs, torch, transformers
 
 import assay
 from assay.errors import BuildError
@@ -195,6 +196,27 @@ def test_states_are_float32_and_gradients_reach_every_weight(model_type: str) ->
     whole(given).square().mean().backward()
     still = [name for name, p in whole.named_parameters() if p.grad is None or not p.grad.isfinite().all()]
     assert all("experts" in name for name in still), still  # an expert that nobody chose has none
+
+
+def test_initial_values_are_those_of_the_library() -> None:
+    """Of what is not drawn; and time steps within their range."""
+    fixed = {
+        "mamba": (r"A_log|\.D$", 4),
+        # time_first is left out: the library sets ones, for its formula stands within ones_like
+        "rwkv": (r"time_decay|time_mix_key|ln1\.", 10),
+        "minimax": (r"slope_rate|query_decay|key_decay|diagonal_decay", 4),
+    }
+    for model_type, (names, count) in fixed.items():
+        made = transformers.AutoConfig.for_model(**config(model_type))
+        their = transformers.AutoModelForCausalLM.from_config(made).state_dict()
+        own = assay.build(assay.load(made), seed=3).state_dict()
+        compared = [name for name in own if re.search(names, name)]
+        assert len(compared) == count, compared
+        for name in compared:
+            torch.testing.assert_close(own[name], their[name], msg=lambda text, name=name: f"{name}: {text}")
+    own = assay.build(assay.load(transformers.AutoConfig.for_model(**config("mamba2"))), seed=3).state_dict()
+    steps = torch.stack([torch.nn.functional.softplus(own[name]) for name in own if name.endswith("dt_bias")])
+    assert 0.001 <= steps.min() < steps.max() <= 0.1
 
 
 def test_a_long_pass_is_its_parts() -> None:

@@ -1,15 +1,19 @@
-"""Parameters before any training: gains one, biases zero, the rest normal."""
+"""Parameters before any training: gains one, biases zero, decays as their scans have them, the rest normal."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 import torch
+from torch import Tensor
+
+from assay.execution.initial_scans import Start, start_gain, start_mixture, start_scan
 
 if TYPE_CHECKING:
     from assay.execution.module import Executable
 
 DEVIATION = 0.02  # of a normal distribution, where the family says no other (Radford et al. 2019)
+STARTS = {"scan": start_scan, "lerp": start_mixture, "mul": start_gain}
 NORMS = ("rmsnorm", "layernorm")
 
 
@@ -25,9 +29,16 @@ def initialize(module: Executable, seed: int | None = None) -> None:
                 tensor.copy_(drawn)
             else:
                 tensor.zero_()
+
+        def draw(shape: torch.Size, low: float, high: float) -> Tensor:
+            return torch.empty(shape, dtype=torch.float32).uniform_(low, high, generator=rng)
+
+        if any(tensor.is_meta for tensor in module.parameters()):
+            return
         for layer in [*module.source_plan, *module.plan]:
             for step in layer.steps:
+                start = STARTS.get(step.op.kind)
+                if start is not None and step.op.weights:
+                    start(Start(step.op, layer, module.description.layers, draw))
                 if step.op.kind in NORMS and step.op.weights and not step.op.attr("unit_offset"):
-                    gain = layer.stored(step.op.weights[0].name)
-                    if not gain.is_meta:
-                        gain.fill_(1.0)
+                    layer.stored(step.op.weights[0].name).fill_(1.0)

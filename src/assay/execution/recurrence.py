@@ -60,7 +60,7 @@ class Frame:
         """The state that earlier passes left, `[b state…]`, or what it is before any token."""
         held = None if call.state is None else call.state.get(self.site.key)
         if held is not None:
-            return held  # type: ignore[no-any-return]
+            return held
         return torch.full((batch, *self.sizes), at, dtype=torch.float32, device=like.device)
 
     def leave(self, call: Call, state: Tensor, batch: int) -> None:
@@ -80,10 +80,11 @@ class Frame:
 
 def present(call: Call, axes: int) -> Tensor | None:
     """True where a token of this pass is one and not padding, `[n b 1…]` with so many axes; None where all are."""
-    if call.mask is None:
+    mask = call.mask
+    if mask is None:
         return None
-    there = call.once(("present",), lambda: call.mask[:, call.past :].to(torch.bool).transpose(0, 1))
-    return there.reshape(*there.shape, *[1] * (axes - 2))  # type: ignore[no-any-return]
+    there: Tensor = call.once(("present",), lambda: mask[:, call.past :].to(torch.bool).transpose(0, 1))
+    return there.reshape(*there.shape, *[1] * (axes - 2))
 
 
 def kept(call: Call, logs: Tensor) -> Tensor:

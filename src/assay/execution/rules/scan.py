@@ -310,7 +310,7 @@ def _first(call: Call, like: Tensor) -> Tensor | None:
     if call.mask is not None:
         counted = call.mask.to(torch.int64).cumsum(1)[:, call.past :].transpose(0, 1) == 1
         there = present(call, 2)
-        return (counted & there).reshape(*counted.shape, *[1] * (like.dim() - 2))  # type: ignore[operator]
+        return (counted & there).reshape(*counted.shape, *[1] * (like.dim() - 2))
     if call.past:
         return None
     at = torch.arange(like.shape[0], device=like.device) == 0
@@ -358,7 +358,7 @@ def _before(site: Site, operand: Operand) -> Callable[[Call], Tensor]:
     if made is None or site.block.ops[made].kind != "peak":
         raise site.refuse(f"{operand} is the largest exponent so far, which peak makes")
     key = ("before", Site(site.model, site.root, site.stored, made, site.layer).key)
-    return lambda call: call.memo[key]  # type: ignore[no-any-return]
+    return lambda call: call.memo[key]
 
 
 @recurs("mlstm")

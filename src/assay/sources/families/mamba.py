@@ -191,5 +191,5 @@ def step_limits(c: Config) -> tuple[float | None, float | None]:
 def _bound(value: Any) -> float | None:
     """A number, or what stands for one in a file that has no infinity."""
     if isinstance(value, dict):
-        value = {"Infinity": math.inf}.get(value.get("__float__"))
+        value = math.inf if value.get("__float__") == "Infinity" else None
     return float(value) if isinstance(value, int | float) and not isinstance(value, bool) and value >= 0 else None
