@@ -201,8 +201,8 @@ def rotation(site: Site) -> Turn:
     at = next(a for a in axes if a in ("n", "m", "c"))
     ones = (1,) * (len(axes) - 2 - axes.index(at))  # axes between the tokens and the width
     mixed = _mixed(values, pairs)
-    key = ("rope", kind, width, head, theta, op.attr("scaling"), style, len(ones))
-    key = _KNOWN.setdefault(key, (len(_KNOWN),))
+    whole = (kind, width, head, theta, op.attr("scaling"), style, len(ones), site.model.trained)
+    key = _KNOWN.setdefault(whole, ("rope", len(_KNOWN)))
 
     def angles(call: Call, x: Tensor) -> tuple[Tensor, Tensor]:
         angle = call.where().to(torch.float32)[..., None] * spectrum.of(call).to(x.device)
@@ -221,7 +221,7 @@ def rotation(site: Site) -> Turn:
     return run
 
 
-_KNOWN: dict[Any, tuple[int]] = {}  # a short name for all that a pass's angles depend on
+_KNOWN: dict[Any, tuple[str, int]] = {}  # a short name for all that a pass's angles depend on
 
 
 def _mixed(values: Mapping[str, Any], pairs: int) -> Callable[[Tensor], Tensor]:

@@ -26,12 +26,12 @@ def attend(site: Site) -> Run:
     (width,) = [axis for axis in v if axis not in scores.axes]
     heads = lead[1:]
     shared = [axis for axis in heads if axis in k]
-    if [axis for axis in heads if axis in v] != shared or heads[: len(shared)] != shared:
-        raise site.refuse("keys and values are not of the same heads")
+    if not {axis for axis in heads if axis in v} <= set(shared) or heads[: len(shared)] != shared:
+        raise site.refuse("values are of other heads than keys")
     group = math.prod(site.size(axis) for axis in heads[len(shared) :])
     q_in = _laid(q, ("b", *heads, n, summed), len(heads))
     k_in = _laid(k, ("b", *shared, c, summed), len(shared))
-    v_in = _laid(v, ("b", *shared, c, width), len(shared))
+    v_in = _spread(v, ("b", *shared, c, width), [site.size(axis) for axis in shared])
     by = next((_by(part, site, q) for part in rest if part.kind == "scale"), 1.0)
     masked = any(part.kind == "mask" for part in rest)
     visible = seen(site, scores.axes) if masked else None
@@ -62,6 +62,19 @@ def _by(scale: Any, site: Site, q: Axes) -> float:
     return float(by)
 
 
+def _spread(axes: Axes, to: Axes, sizes: list[int]) -> Callable[[Tensor], Tensor]:
+    """The same, where it may lack axes of the heads: it is the same for all of them."""
+    if set(to) == set(axes):
+        return _laid(axes, to, len(sizes))
+    turned = fit(axes, to)
+
+    def change(x: Tensor) -> Tensor:
+        x = x if turned is None else turned(x)
+        return x.expand(-1, *sizes, -1, -1).flatten(1, len(sizes))
+
+    return change
+
+
 def _laid(axes: Axes, to: Axes, heads: int) -> Callable[[Tensor], Tensor]:
     """How an operand becomes [b heads tokens width]."""
     order = [axes.index(axis) for axis in to]
@@ -75,4 +88,3 @@ def _laid(axes: Axes, to: Axes, heads: int) -> Callable[[Tensor], Tensor]:
         return x.unsqueeze(1) if heads == 0 else x.flatten(1, heads)
 
     return change
-

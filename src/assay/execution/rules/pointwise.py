@@ -12,6 +12,7 @@ from torch.nn import functional
 
 from assay.execution.masks import hide
 from assay.execution.rotary import rotation
+from assay.execution.rules.reduce import initial_share
 from assay.execution.sites import Call, Run, Site, fit, fitted, runs
 from assay.execution.storage import Getter
 
@@ -111,6 +112,10 @@ def lerp(site: Site) -> Run:
 def scale(site: Site) -> Run:
     """Times a constant: of scores 1 / sqrt(k), where nothing is said, over the axes that they were summed over."""
     by = site.value("by")
+    if by == "1 - lambda_init":
+        by = 1 - initial_share(site)
+    if isinstance(by, str):
+        raise site.refuse(f"the constant {by} is not known as a number")
     if by is None:
         made = site.source_of(site.op.inputs[0])
         if made is None or made.kind != "contract":

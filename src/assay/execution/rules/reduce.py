@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import torch
@@ -160,3 +161,24 @@ def _best_groups(x: Tensor, groups: int, kept: int, judged: int) -> Tensor:
     chosen = best.topk(kept, dim=-1, sorted=False).indices
     open_ = torch.zeros_like(best, dtype=torch.bool).scatter(-1, chosen, True)
     return each.masked_fill(~open_.unsqueeze(-1), 0.0).flatten(-2)
+
+
+@runs("differential")
+def differential(site: Site) -> Run:
+    """1 and -l for the two sides, l of the layer's vectors and of its depth (Ye et al. 2024, 2.1)."""
+    gets = [site.weight(weight) for weight in site.op.weights]
+    first = initial_share(site)
+
+    def run(call: Call) -> Tensor:
+        q1, k1, q2, k2 = (get() for get in gets)
+        share = (q1 * k1).sum(dtype=torch.float32).exp() - (q2 * k2).sum(dtype=torch.float32).exp() + first
+        return torch.stack((torch.ones_like(share), -share)).to(q1.dtype)
+
+    return run
+
+
+def initial_share(site: Site) -> float:
+    """0.8 - 0.6 exp(-0.3 layer), the first layer being 0."""
+    if site.layer is None:
+        raise site.refuse("it stands in no layer")
+    return 0.8 - 0.6 * math.exp(-0.3 * site.layer)
