@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
+from math import prod
 
 from assay.errors import NotationError
 from assay.formats import Format
@@ -11,7 +12,7 @@ from assay.kinds import Extent, kind_of, matrix_axes
 from assay.readings.binding import as_model, bind
 from assay.records import dataclass, replace
 from assay.size import Size, product
-from assay.spec import Block, Model, Op, Segment, Tensor, Weight
+from assay.spec import Axes, Block, Model, Op, Segment, Tensor, Weight
 
 # the axes of a setting: any value will do, weights do not depend on it
 _ANY = {"b": 1, "n": 1, "t": 1, "past": 0, "m": 1, "M": 1}
@@ -119,10 +120,46 @@ def _with(one: Stored, other: Stored) -> Stored:
     return replace(one, shape=tuple(shape), matrices=(count, outputs + more, inputs))
 
 
+class Place:
+    """Where a weight lies, before its axes have sizes: stored dimensions, `each` of which axes there is a tensor for,
+    dimensions in published files, and the axes of the matrices that one of these holds (how many, outputs, inputs).
+    """
+
+    __slots__ = ("dims", "each", "matrices", "published")
+
+    def __init__(self, op: Op, weight: Tensor, where: Weight) -> None:
+        self.dims = dimensions(op, weight, where.layout)
+        self.each = _each(where.path)
+        each = _each(where.published or where.path)
+        layout = where.published_layout or where.layout
+        self.published = (each, tuple(dim for dim in dimensions(op, weight, layout) if dim not in each))
+        axes = matrix_axes(op, weight)
+        self.matrices: tuple[Axes, Axes, Axes] | None = None
+        if axes is not None:
+            outputs, inputs = (tuple(axis for axis in side if axis not in each) for side in axes)
+            several = tuple(a for a in weight.axes if a not in (*axes[0], *axes[1], *each))
+            self.matrices = several, outputs, inputs
+
+
+def _place(op: Op, weight: Tensor, where: Weight) -> Place:
+    """The place of a weight, found once for all layers that are alike but for sizes."""
+    key = op, weight.name, where.path, where.layout, where.published, where.published_layout
+    place = _PLACES.get(key)
+    if place is None:
+        if len(_PLACES) >= 4096:
+            _PLACES.clear()
+        place = _PLACES[key] = Place(op, weight, where)
+    return place
+
+
+_PLACES: dict[tuple[Op, str, str, str | None, str | None, str | None], Place] = {}
+
+
 def _add(found: dict[str, Entry], segment: Segment, op: Op, weight: Tensor, extent: Extent) -> None:
     where = segment.block.weight(weight.name)
-    dims = dimensions(op, weight, where.layout)
-    shape = tuple(_extent_of(dim, extent) for dim in dims)
+    place = _place(op, weight, where)
+    dims = place.dims
+    shape = _shape(dims, extent)
     known = found.get(where.path)
     if known is not None:
         if weight.name in known.weights:
@@ -132,7 +169,7 @@ def _add(found: dict[str, Entry], segment: Segment, op: Op, weight: Tensor, exte
     else:
         weights = (weight.name,)
     layered = "{i}" in where.path
-    each = extent(_each(where.path))
+    each = extent(place.each)
     found[where.path] = Entry(
         where.path,
         shape,
@@ -142,24 +179,20 @@ def _add(found: dict[str, Entry], segment: Segment, op: Op, weight: Tensor, exte
         segment.layers if layered else (),
         known.part if known is not None else op.part.partition(".")[0],
         where.buffer,
-        _published(known.checkpoint if known is not None else (), op, weight, where, extent),
+        _published(known.checkpoint if known is not None else (), place, where, extent),
     )
 
 
-def _published(known: tuple[Stored, ...], op: Op, weight: Tensor, where: Weight, extent: Extent) -> tuple[Stored, ...]:
+def _published(known: tuple[Stored, ...], place: Place, where: Weight, extent: Extent) -> tuple[Stored, ...]:
     """What published files keep of an entry, with one weight more: in a tensor of its own, or behind another."""
     path = where.published or where.path
-    each = _each(path)
-    layout = where.published_layout or where.layout
-    dims = [dim for dim in dimensions(op, weight, layout) if dim not in each]
-    axes = matrix_axes(op, weight)
+    each, dims = place.published
     matrices: tuple[Size, Size, Size] = (0, 0, 0)
-    if axes is not None:
-        outputs, inputs = (extent(axis for axis in side if axis not in each) for side in axes)
-        matrices = (extent(a for a in weight.axes if a not in (*axes[0], *axes[1], *each)), outputs, inputs)
-    shape = tuple(_extent_of(dim, extent) for dim in dims)
+    if place.matrices is not None:
+        several, outputs, inputs = place.matrices
+        matrices = (extent(several), extent(outputs), extent(inputs))
     along = next((i for i, dim in enumerate(dims) if "+" in dim), 0)
-    made = Stored(path, shape, extent(each), matrices, where.format, along)
+    made = Stored(path, _shape(dims, extent), extent(each), matrices, where.format, along)
     for index, other in enumerate(known):
         if other.path == path:  # behind each other in one tensor, and in one matrix with more outputs
             count, outputs, inputs = other.matrices
@@ -198,10 +231,18 @@ def _each(path: str) -> tuple[str, ...]:
     return tuple(" ".join(_EACH.findall(path)).split())
 
 
-def _extent_of(dim: str, extent: Extent) -> Size:
-    return product(int(name) if name.isdigit() else extent.sizes[name] for name in _factors(dim))
+def _shape(dims: tuple[str, ...], extent: Extent) -> tuple[Size, ...]:
+    """The sizes of stored dimensions."""
+    shape = []
+    for dim in dims:
+        number, axes = _factors(dim)
+        shape.append(number * extent(axes))
+    return tuple(shape)
 
 
 @lru_cache(maxsize=4096)
-def _factors(dim: str) -> tuple[str, ...]:
-    return tuple(dim.replace("+", " ").strip(" ()").split())
+def _factors(dim: str) -> tuple[int, Axes]:
+    """The numbers in a stored dimension, multiplied, and its axes."""
+    names = dim.replace("+", " ").strip(" ()").split()
+    numbers = [int(name) for name in names if name.isdigit()]
+    return prod(numbers), tuple(name for name in names if not name.isdigit())
