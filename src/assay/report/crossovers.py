@@ -31,7 +31,7 @@ def report(model: Model, made: Sequence[Crossover], convention: str, batch: int,
     if any(one.legend for one in made):
         lines += ["", style.dim("letters"), *_letters(made)]
     elif all(one.exact is None for one in made):
-        lines += ["", f"formulas: {MISSING}"]
+        lines += ["", MISSING]
     lines += ["", style.dim("what is compared")]
     return lines + table(_sides(made), "<<")
 
