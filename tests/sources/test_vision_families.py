@@ -80,6 +80,14 @@ VISION: dict[str, tuple[dict[str, Any], str]] = {
         {"model_type": "vit_msn", **SMALL, "architectures": ["ViTMSNForImageClassification"], "num_labels": 7},
         "AutoModelForImageClassification",
     ),
+    "deit, labels": (
+        {"model_type": "deit", **SMALL, "architectures": ["DeiTForImageClassification"], "num_labels": 7},
+        "AutoModelForImageClassification",
+    ),
+    "deit, taught": (
+        {"model_type": "deit", **SMALL, "architectures": ["DeiTForImageClassificationWithTeacher"], "num_labels": 7},
+        "DeiTForImageClassificationWithTeacher",
+    ),
     "dinov2_with_registers": ({"model_type": "dinov2_with_registers"}, "AutoModel"),
     "dinov2_with_registers, gated": (
         {"model_type": "dinov2_with_registers", "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2}

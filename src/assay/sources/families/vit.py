@@ -136,6 +136,27 @@ def averaged(c: Config, made: Tower) -> Ending:
     return Drawn("head", made_ops, {"d": made.width, "s": 2 * made.width, "l": labels(c)})
 
 
+def taught(c: Config, made: Tower) -> Ending:
+    """The first token and the one that learned from a teacher, each to labels; the mean of both."""
+    c.skip("pooler_output_size", "pooler_act")
+    made_ops: tuple[Op, ...] = (
+        *norm_of(c).ops("x", "x", "f"),
+        *ops(
+            "head",
+            "y = first(x[b n d]) -> [b d]",
+            "logits = linear(y[b d], Wscore[d l], Bscore[l]) -> [b l]",
+            "z = first(x[b n d]) -> [b d]",
+            "taught = linear(z[b d], Wtaught[d l], Wtaught_bias[l]) -> [b l]",
+            "logits = add(logits[b l], taught[b l]) -> [b l]",
+            "logits = scale(logits[b l], by=0.5) -> [b l]",
+        ),
+    )
+    return Drawn("head", made_ops, {"d": made.width, "l": labels(c)})
+
+
+TAUGHT = {"Wscore": "cls_classifier.weight", "Wtaught": "distillation_classifier.weight"}
+
+
 def scored(base: str, names: Names) -> dict[str, str]:
     """The names of a classifier around the model."""
     return {**under(base, names), "Wscore": "classifier.weight"}
@@ -182,6 +203,12 @@ def vit(c: Config) -> Tower:
     classes=(
         Class(BASE, "Model", pooled),
         Class(IMAGES, "ForImageClassification", labelled, scored("deit.", VIT)),
+        Class(
+            "image-classification-with-teacher",
+            "ForImageClassificationWithTeacher",
+            taught,
+            {**under("deit.", VIT), **TAUGHT},
+        ),
     ),
 )
 def deit(c: Config) -> Tower:
