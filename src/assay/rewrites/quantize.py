@@ -38,7 +38,10 @@ def _segments(
     """
     groups: dict[tuple[object, ...], tuple[list[Rule], list[int]]] = {}
     general = by_layer.get(None, ())
-    for layer in segment.layers or (0,):
+    layers = segment.layers or (0,)
+    if not counted and by_layer.keys() <= {None}:  # the same rules for all layers
+        return [_stored(segment, _formats(segment.block, scheme, list(scheme.rules), layers[0]), layers)]
+    for layer in layers:
         places = by_layer.get(layer, ())
         if ordered:
             places = sorted([*general, *places])
@@ -48,9 +51,9 @@ def _segments(
             groups[key] = [scheme.rules[at] for at in (places if ordered else sorted([*general, *places]))], []
         groups[key][1].append(layer)
     made: dict[tuple[tuple[str, Weight], ...], list[int]] = {}
-    for rules, layers in groups.values():
-        made.setdefault(tuple(_formats(segment.block, scheme, rules, layers[0]).items()), []).extend(layers)
-    return [_stored(segment, dict(formats), tuple(sorted(layers))) for formats, layers in made.items()]
+    for rules, alike in groups.values():
+        made.setdefault(tuple(_formats(segment.block, scheme, rules, alike[0]).items()), []).extend(alike)
+    return [_stored(segment, dict(formats), tuple(sorted(alike))) for formats, alike in made.items()]
 
 
 def _stored(segment: Segment, weights: dict[str, Weight], layers: tuple[int, ...]) -> Segment:
