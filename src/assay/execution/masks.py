@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from assay.execution.sites import Call, Site
+from assay.execution.sites import Call, Site, fit
 from assay.spec import Axes, Op
 
 Hide = Callable[..., Tensor]  # (call, scores, perhaps an index of keys) -> scores
@@ -35,6 +35,30 @@ def hide(site: Site) -> Hide:
         if hidden is _NOTHING:
             return s
         return s.masked_fill(_placed(hidden, axes), torch.finfo(s.dtype).min)
+
+    return run
+
+
+def favoured(site: Site, keep: int | None) -> Hide:
+    """The same with a number of each key added to scores, and of those in sight only the `keep` best by it left."""
+    op = site.op
+    axes = op.axes
+    key, rule, crossed = _rule(site, axes, chosen=True)
+    beside = fit(op.inputs[1].axes, axes)
+
+    def run(call: Call, s: Tensor, m: Tensor) -> Tensor:
+        n, c = s.shape[-2:]
+        lowest = torch.finfo(s.dtype).min
+        m = m if beside is None else beside(m)
+        hidden = call.once(("mask", key, n, c), lambda: _hidden(call, rule, crossed, n, c, s.device))
+        if hidden is not _NOTHING:
+            m = m.masked_fill(_placed(hidden, axes), lowest)
+        if call.bias is not None:
+            s = s + _beside(call.bias, site, axes)
+        if keep is not None and c > keep:
+            best = torch.topk(m, keep, dim=-1, sorted=False).indices
+            m = m.masked_fill(torch.ones_like(m, dtype=torch.bool).scatter(-1, best, False), lowest)
+        return torch.where(m == lowest, m, s + m)
 
     return run
 

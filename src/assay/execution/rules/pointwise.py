@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from assay.execution.masks import hide
+from assay.execution.masks import favoured, hide
 from assay.execution.rotary import rotation
 from assay.execution.rules.reduce import initial_share
 from assay.execution.sites import Call, Run, Site, fit, fitted, runs
@@ -161,6 +161,9 @@ def swiglu_limit(site: Site) -> Run:
 @runs("mask")
 def mask(site: Site) -> Run:
     """Scores as they are where the mask lets a query see a key, else so low that a softmax gives zero."""
+    beside = site.op.activations[1:]
+    if beside and site.op.axes[-1] in beside[0].axes:  # a number for each key, and no index of them
+        return favoured(site, site.value("keep"))
     return hide(site)
 
 

@@ -61,7 +61,7 @@ def trocr(c: Config) -> Decoder:
         d,
         positions=rows + OFFSET if learned else None,
         offset=OFFSET if learned else None,
-        sinusoid=False if learned else Sines(halves=True, closed=True, offset=OFFSET),
+        sinusoid=False if learned else Sines(True, True, offset=c.size("pad_token_id", 1, least=0) + 1),
         scale=math.sqrt(d) if c.flag("scale_embedding", False) else None,
         norm=FAIRSEQ_NORM if c.flag("layernorm_embedding", True) else None,
     )
