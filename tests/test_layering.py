@@ -29,10 +29,12 @@ MAY_IMPORT: dict[str, set[str]] = {
     "hardware": LEAVES,
     "counter": LEAVES | {"report"},  # what it counts is its own; it prints as the rest does
     "report": SPEC | {"kinds", "blocks", "readings", "rewrites", "hardware"},
+    "studies": SPEC | {"kinds", "sources", "rewrites", "readings", "report", "__init__"},  # questions over many models
     "__init__": SPEC | {"kinds", "blocks", "sources", "rewrites", "readings", "hardware", "counter", "execution"},
     "__main__": {"cli"},
     "cli": LEAVES | {"report", "commands"},
-    "commands": SPEC | {"kinds", "blocks", "sources", "rewrites", "readings", "hardware", "report", "__init__"},
+    "commands": SPEC
+    | {"kinds", "blocks", "sources", "rewrites", "readings", "hardware", "report", "studies", "__init__"},
 }
 MODULES = {
     ".".join(("assay", *path.relative_to(SRC).with_suffix("").parts)).removesuffix(".__init__"): path

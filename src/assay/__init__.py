@@ -53,6 +53,8 @@ if TYPE_CHECKING:
     from assay.report.explain import Explanation, explain
     from assay.sources import load
     from assay.spec import Block, Model, Op, Segment, Tensor, Weight
+    from assay.studies.result import Sweep
+    from assay.studies.sweep import sweep
 
 __all__ = [
     "CONVENTIONS",
@@ -80,6 +82,7 @@ __all__ = [
     "SettingError",
     "SizeError",
     "SourceError",
+    "Sweep",
     "Tensor",
     "UnknownModel",
     "Utilization",
@@ -94,6 +97,7 @@ __all__ = [
     "measure",
     "mfu",
     "regimes",
+    "sweep",
     "tensors",
 ]
 
@@ -112,6 +116,8 @@ _HOME = {
     "assay.report.explain": "Explanation explain",
     "assay.sources": "load",
     "assay.spec": "Block Model Op Segment Tensor Weight",
+    "assay.studies.result": "Sweep",
+    "assay.studies.sweep": "sweep",
 }
 _WHERE = {name: module for module, names in _HOME.items() for name in names.split()}
 

@@ -36,7 +36,7 @@ def _softmax(op: Op, extent: Extent) -> Work:
     if op.weights:  # a learned sink: one more term in each row's sum
         work["exp"] = elements + extent(rows)
         work["add"] = elements
-    if over in extent.keys:
+    if over in extent.keys or op.part.endswith(".scores"):  # of attention, to a source's keys too: no choice of experts
         work["softmax"] = elements
     return work
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from assay.readings.count import Count, Flops, Row
 from assay.readings.published import Formula, active
 from assay.readings.setting import Setting
-from assay.size import Size
+from assay.size import Size, same
 from assay.spec import Model
 
 if TYPE_CHECKING:  # a report without it does not wait for it
@@ -21,7 +21,7 @@ PARTS = ("embedding", "attention", "mixer", "mlp", "experts", "router", "norm", 
 def ordered(parts: Mapping[str, Size], weights: Mapping[str, Size]) -> dict[str, Size]:
     """A table by part in the order of PARTS; a part with weights and no figure is 0, one with neither is left out."""
     both = {**dict.fromkeys(weights, 0), **parts}
-    kept = {part: size for part, size in both.items() if size or part in weights}
+    kept = {part: size for part, size in both.items() if part in weights or not same(size, 0)}
     return {part: kept[part] for part in (*(p for p in PARTS if p in kept), *(p for p in kept if p not in PARTS))}
 
 

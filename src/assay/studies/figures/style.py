@@ -1,0 +1,232 @@
+"""How a figure looks: a title on the left, quiet axes, units that people read, labels beside what they name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from math import ceil, floor, log10
+from typing import Any
+
+from assay.errors import SettingError
+
+NEEDS = "a plot is drawn by matplotlib, which is not installed; pip install matplotlib"
+SIZE = (9.6, 5.4)  # inches: a slide of 16 to 9
+DPI = 200
+
+INK, QUIET, FAINT = "#22252b", "#6b7078", "#e4e6ea"
+LINES = ("#4c78a8", "#d6455d", "#59a14f", "#f2a93b", "#8268b0", "#5fb3a8", "#9c755f", "#e377a2", "#6b7078")
+
+RC: dict[str, Any] = {
+    "font.family": "sans-serif",
+    "font.sans-serif": ["Inter", "Helvetica Neue", "Arial", "Liberation Sans", "DejaVu Sans"],
+    "font.size": 11,
+    "text.color": INK,
+    "axes.edgecolor": QUIET,
+    "axes.labelcolor": INK,
+    "axes.labelsize": 11,
+    "axes.linewidth": 0.8,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.axisbelow": True,
+    "axes.formatter.useoffset": False,
+    "xtick.color": QUIET,
+    "ytick.color": QUIET,
+    "xtick.labelcolor": INK,
+    "ytick.labelcolor": INK,
+    "xtick.labelsize": 10.5,
+    "ytick.labelsize": 10.5,
+    "xtick.major.size": 4,
+    "ytick.major.size": 0,
+    "grid.color": FAINT,
+    "grid.linewidth": 0.8,
+    "legend.frameon": False,
+    "svg.hashsalt": "assay",
+    "svg.fonttype": "path",
+}
+
+_PREFIXES = ("", "k", "M", "G", "T", "P", "E", "Z", "Y")
+_COUNTS = ("", "k", "M", "B", "T")
+
+
+def pyplot() -> Any:
+    """The module matplotlib, set up to draw into files. Raises SettingError where it is not installed."""
+    import logging
+
+    logging.getLogger("matplotlib.font_manager").setLevel(logging.ERROR)  # fonts of the list below that are not there
+    try:
+        import matplotlib
+        import matplotlib.figure
+    except ImportError:
+        raise SettingError(NEEDS) from None
+    return matplotlib
+
+
+def page(title: str, subtitle: str, panels: int = 1, right: float = 0.80, left: float = 0.085) -> tuple[Any, list[Any]]:
+    """A figure with its title and so many axes side by side."""
+    figure = pyplot().figure.Figure(figsize=SIZE, dpi=DPI, facecolor="white")
+    bottom = 0.125 if panels == 1 else 0.2
+    axes = figure.subplots(1, panels, sharey=True, squeeze=False)[0]
+    figure.subplots_adjust(left=left, right=right if panels == 1 else 0.975, top=0.80, bottom=bottom, wspace=0.07)
+    figure.text(0.025, 0.945, title, fontsize=16 * min(1.0, 68 / len(title)), fontweight="bold", va="center")
+    figure.text(0.025, 0.888, subtitle, fontsize=10.5 * min(1.0, 118 / max(1, len(subtitle))), color=QUIET, va="center")
+    for ax in axes:
+        ax.grid(axis="y")
+        ax.tick_params(axis="y", pad=4)
+    return figure, list(axes)
+
+
+def room(labels: Iterable[str]) -> float:
+    """Where axes end, so that labels fit beside them."""
+    longest = max((len(line) for label in labels for line in label.splitlines()), default=0)
+    return min(0.86, max(0.6, 0.955 - 0.0088 * longest))
+
+
+def scale_of(largest: float, counts: bool = False) -> tuple[float, str]:
+    """What to divide figures by, and the prefix that stands for it: (1e9, "G"), of counts (1e9, "B")."""
+    names = _COUNTS if counts else _PREFIXES
+    step = 0 if largest < 1000 else min(floor(log10(largest) / 3 + 1e-9), len(names) - 1)
+    return 1000.0**step, names[step]
+
+
+def number(value: float, names: Sequence[str] = _COUNTS, digits: int = 3) -> str:
+    """1k, 131k, 2.5M: a size as an axis has it, to so many digits."""
+    if value == 0:
+        return "0"
+    step = 0
+    while abs(value) >= 999.5 and step < len(names) - 1:
+        value, step = value / 1000, step + 1
+    text = f"{value:.{digits}g}"
+    return f"{text}{names[step]}"
+
+
+def size_axis(ax: Any, values: Any, label: str, most: int = 11, digits: bool = False) -> None:
+    """A horizontal axis of sizes, of at most so many ticks: logarithmic where they span a factor of 8 or more.
+
+    `digits` writes them out, as widths are, and not as 8k or 8Ki.
+    """
+    from matplotlib import ticker
+
+    low, high = float(min(values)), float(max(values))
+    ax.set_xlabel(label, labelpad=6)
+    ax.set_xlim(low, high)
+    if low > 0 and high / low >= 8:
+        ax.set_xscale("log")
+        binary = all(float(value) % 1024 == 0 for value in (low, high))
+        ticks = _powers_of_two(low, high, most) if binary else _decades(low, high, most)
+        ax.xaxis.set_major_locator(ticker.FixedLocator(ticks))
+        ax.xaxis.set_minor_locator(ticker.NullLocator())
+        said = _digits if digits else _binary if binary else number
+    else:
+        ax.xaxis.set_major_locator(ticker.MaxNLocator(min(8, most), integer=True))
+        said = _digits if digits or high < 1e5 else number
+    ax.xaxis.set_major_formatter(ticker.FuncFormatter(lambda value, _: said(value)))
+
+
+def _digits(value: float) -> str:
+    return f"{value:,.0f}"
+
+
+def _binary(value: float) -> str:
+    for power, name in ((30, "Gi"), (20, "Mi"), (10, "Ki")):
+        if value >= 2**power:
+            return f"{value / 2**power:g}{name}"
+    return f"{value:g}"
+
+
+def _powers_of_two(low: float, high: float, most: int) -> list[float]:
+    from math import log2
+
+    powers = range(ceil(log2(low) - 1e-9), floor(log2(high) + 1e-9) + 1)
+    every = 1 + (len(powers) - 1) // most
+    return [2.0**p for p in powers][::every]
+
+
+def _decades(low: float, high: float, most: int) -> list[float]:
+    """1, 2, 5 of each decade, or fewer where there are many decades."""
+    decades = range(floor(log10(low)), ceil(log10(high)) + 1)
+    for steps in ((1, 2, 5), (1, 3), (1,)):
+        found = [s * 10.0**d for d in decades for s in steps if low * 0.9999 <= s * 10.0**d <= high * 1.0001]
+        if len(found) <= most:
+            return found
+    return found[:: 1 + len(found) // most]
+
+
+def figure_axis(ax: Any, label: str, top: float) -> None:
+    """A vertical axis from 0, its label above it."""
+    from matplotlib import ticker
+
+    ax.set_ylim(0, top)
+    ax.yaxis.set_major_locator(ticker.MaxNLocator(6, steps=[1, 2, 2.5, 5, 10]))
+    ax.yaxis.set_major_formatter(ticker.FuncFormatter(lambda v, _: f"{v:,.6g}"))
+    above(ax, label)
+
+
+def percent_axis(ax: Any, label: str, top: float = 100) -> None:
+    """A vertical axis of percent."""
+    from matplotlib import ticker
+
+    ax.set_ylim(0, top)
+    ax.yaxis.set_major_locator(ticker.MultipleLocator(20 if top > 50 else 10))
+    ax.yaxis.set_major_formatter(ticker.FuncFormatter(lambda v, _: f"{v:g} %"))
+    above(ax, label)
+
+
+def log_axis(ax: Any, label: str, low: float, high: float, unit: str) -> None:
+    """A logarithmic vertical axis whose ticks say their units: 1 MB, 1 GB."""
+    from matplotlib import ticker
+
+    ax.set_yscale("log")
+    ax.set_ylim(low, high)
+    ax.yaxis.set_major_locator(ticker.FixedLocator(_decades(low, high, 8)))
+    ax.yaxis.set_minor_locator(ticker.NullLocator())
+    ax.yaxis.set_major_formatter(ticker.FuncFormatter(lambda v, _: _with_unit(v, unit)))
+    above(ax, label)
+
+
+def _with_unit(value: float, unit: str) -> str:
+    scale, prefix = scale_of(value * (1 + 1e-9))
+    return f"{value / scale:g} {prefix}{unit}"
+
+
+def above(ax: Any, label: str) -> None:
+    """An axis' label above it, where it is read without turning one's head."""
+    ax.text(0, 1.035, label, transform=ax.transAxes, ha="left", va="bottom", fontsize=11)
+
+
+def beside(ax: Any, labels: Sequence[tuple[float, str, str]], gap: float = 0.058) -> None:
+    """Labels at the right edge, each (height in the axes, text, colour): moved apart where they would touch."""
+    order = sorted(range(len(labels)), key=lambda i: labels[i][0])
+    heights = spread([labels[i][0] for i in order], gap)
+    low = max(0.0, 0.4 * gap - heights[0]) if heights else 0.0  # the lowest stays clear of the axis' own labels
+    heights = spread([max(height, 0.4 * gap) for height in heights], gap) if low else heights
+    heights = [max(height, (0.4 + place) * gap) for place, height in enumerate(heights)]
+    for i, height in zip(order, heights, strict=True):
+        at, text, colour = labels[i]
+        ax.plot([1.0, 1.022], [at, height], color=colour, lw=1.0, transform=ax.transAxes, clip_on=False)
+        ax.text(1.03, height, text, color=shade(colour), fontsize=10.5, va="center", transform=ax.transAxes)
+
+
+def spread(heights: Sequence[float], gap: float) -> list[float]:
+    """Heights in rising order, moved as little as may be until each is `gap` above the one before."""
+    placed: list[list[float]] = []  # runs that touch: [sum of wished starts, how many]
+    for height in heights:
+        placed.append([height, 1])
+        while len(placed) > 1 and _middle(placed[-2]) + gap * (placed[-2][1] + placed[-1][1]) / 2 > _middle(placed[-1]):
+            last, before = placed.pop(), placed.pop()
+            placed.append([before[0] + last[0], before[1] + last[1]])
+    made: list[float] = []
+    for total, many in placed:
+        first = total / many - gap * (many - 1) / 2
+        made += [first + gap * i for i in range(int(many))]
+    return made
+
+
+def _middle(run: list[float]) -> float:
+    return run[0] / run[1]
+
+
+def shade(colour: str) -> str:
+    """A colour dark enough to read as text on white."""
+    red, green, blue = (int(colour[i : i + 2], 16) for i in (1, 3, 5))
+    light = 0.299 * red + 0.587 * green + 0.114 * blue
+    factor = min(1.0, 118 / light)
+    return "#" + "".join(f"{int(c * factor):02x}" for c in (red, green, blue))
