@@ -1,13 +1,18 @@
-"""Metadata of GGUF files as configs: what llama.cpp writes of a model reads as its config.json does."""
+"""GGUF files as llama.cpp writes them: metadata read as a config.json is, names and shapes are what a config implies."""
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
 
+from assay.readings.check import check
 from assay.readings.count import count
+from assay.readings.tensors import tensors
+from assay.sources.checkpoints import speller
 from assay.sources.checkpoints.gguf_config import ARCHITECTURES, config_of
+from assay.sources.checkpoints.gguf_names import Speller
 from assay.sources.checkpoints.held import Checkpoint, Held
 from assay.sources.huggingface import read_config
 
@@ -122,3 +127,155 @@ def test_metadata_read_as_the_config_does(architecture: str) -> None:
 
 def test_every_architecture_has_a_model_to_compare() -> None:
     assert SMALL.keys() == ARCHITECTURES.keys()
+
+
+FOUR_NORMS = ("gemma2", "gemma3", "olmo2", "gpt-oss")
+# width 32, 4 heads of 8 and 2 of keys (16 wide in gpt-oss), 80 words, 48 or 24 inner, 4 experts
+ENDS = "token_embd.weight 80,32 output_norm.weight 32 output.weight 80,32"
+# what stands once and in each layer; * is a weight and a bias, of which the shape is the weight's
+WRITTEN: dict[str, tuple[str, str]] = {
+    "llama": (
+        ENDS,
+        """
+        attn_norm.weight 32 ffn_norm.weight 32 attn_q.weight 32,32 attn_k.weight 16,32 attn_v.weight 16,32
+        attn_output.weight 32,32 ffn_gate.weight 48,32 ffn_up.weight 48,32 ffn_down.weight 32,48
+        """,
+    ),
+    "starcoder2": (
+        "token_embd.weight 80,32 output_norm.* 32",
+        """
+        attn_norm.* 32 ffn_norm.* 32 attn_q.* 32,32 attn_k.* 16,32 attn_v.* 16,32 attn_output.* 32,32
+        ffn_up.* 48,32 ffn_down.* 32,48
+        """,
+    ),
+    "stablelm": (
+        "token_embd.weight 80,32 output_norm.* 32 output.weight 80,32",
+        """
+        attn_norm.* 32 ffn_norm.* 32 attn_q.* 32,32 attn_k.* 16,32 attn_v.* 16,32 attn_output.weight 32,32
+        attn_q_norm.weight 4,8 attn_k_norm.weight 2,8
+        ffn_gate.weight 48,32 ffn_up.weight 48,32 ffn_down.weight 32,48
+        """,
+    ),
+    "gpt2": (
+        "token_embd.weight 80,32 position_embd.weight 64,32 output_norm.* 32",
+        "attn_norm.* 32 ffn_norm.* 32 attn_qkv.* 96,32 attn_output.* 32,32 ffn_up.* 48,32 ffn_down.* 32,48",
+    ),
+    "gptneox": (
+        "token_embd.weight 80,32 output_norm.* 32 output.weight 80,32",
+        "attn_norm.* 32 ffn_norm.* 32 attn_qkv.* 96,32 attn_output.* 32,32 ffn_up.* 48,32 ffn_down.* 32,48",
+    ),
+    "olmo2": (
+        ENDS,
+        """
+        post_attention_norm.weight 32 post_ffw_norm.weight 32 attn_q.weight 32,32 attn_k.weight 16,32
+        attn_v.weight 16,32 attn_output.weight 32,32 attn_q_norm.weight 32 attn_k_norm.weight 16
+        ffn_gate.weight 48,32 ffn_up.weight 48,32 ffn_down.weight 32,48
+        """,
+    ),
+    "gpt-oss": (
+        ENDS,
+        """
+        attn_norm.weight 32 post_attention_norm.weight 32 attn_sinks.weight 4 attn_q.* 64,32 attn_k.* 32,32
+        attn_v.* 32,32 attn_output.* 32,64 ffn_gate_inp.* 4,32 ffn_gate_exps.weight 4,24,32 ffn_gate_exps.bias 4,24
+        ffn_up_exps.weight 4,24,32 ffn_up_exps.bias 4,24 ffn_down_exps.weight 4,32,24 ffn_down_exps.bias 4,32
+        """,
+    ),
+}
+LATENT = (
+    "attn_norm.weight 32 ffn_norm.weight 32 attn_q_a.weight 24,32 attn_q_a_norm.weight 24 attn_q_b.weight 80,24 "
+    "attn_kv_a_mqa.weight 24,32 attn_kv_a_norm.weight 16 attn_output.weight 32,48 "
+)
+DENSE = "ffn_gate.weight 48,32 ffn_up.weight 48,32 ffn_down.weight 32,48"
+SPARSE = (
+    "ffn_gate_inp.weight 4,32 exp_probs_b.bias 4 ffn_gate_exps.weight 4,24,32 ffn_up_exps.weight 4,24,32 "
+    "ffn_down_exps.weight 4,32,24 ffn_gate_shexp.weight 24,32 ffn_up_shexp.weight 24,32 ffn_down_shexp.weight 32,24"
+)
+# 4 heads of 12 + 8 and 12 from a latent of 16, the matrix in one or, as later files have it, in two
+WHOLE, HALVES = "attn_kv_b.weight 96,16", "attn_k_b.weight 4,16,12 attn_v_b.weight 4,12,16"
+
+
+def listed(text: str, before: str = "") -> dict[str, tuple[int, ...]]:
+    """Names and shapes; a weight and its bias where the name ends in a star."""
+    found: dict[str, tuple[int, ...]] = {}
+    words = text.split()
+    for name, shape in zip(words[::2], words[1::2], strict=True):
+        sides = tuple(map(int, shape.split(",")))
+        if name.endswith(".*"):
+            found[f"{before}{name[:-1]}bias"] = sides[:1]
+            name = f"{name[:-1]}weight"
+        found[before + name] = sides
+    return found
+
+
+def written(once: str, *layers: str) -> dict[str, tuple[int, ...]]:
+    """The tensors of a file."""
+    made = listed(once)
+    for index, layer in enumerate(layers):
+        made |= listed(layer, f"blk.{index}.")
+    return made
+
+
+def file(architecture: str, shapes: dict[str, tuple[int, ...]]) -> Checkpoint:
+    """A file of these tensors, with the metadata that llama.cpp writes of the small model."""
+    metadata, names, _ = SMALL[architecture]
+    keys = held(architecture, metadata, names).metadata
+    tensors = tuple(Held(name, "F32", shape, 0) for name, shape in shapes.items())
+    return Checkpoint("small.gguf", "gguf", ("small.gguf",), tensors, keys)
+
+
+def agrees(architecture: str, shapes: dict[str, tuple[int, ...]], **changed: Any) -> None:
+    """The file holds what its config implies; a tensor less or of another shape is told."""
+    read = file(architecture, shapes)
+    model = read_config({**config_of(read), **changed}, "small.gguf", "small")
+    found = check(model, shapes, speller(read))
+    assert not found.differences, "\n".join(map(str, found.differences))
+    assert found.agree == len(shapes)
+    for lost, shape in shapes.items():
+        if lost == "output.weight":
+            continue
+        less = check(model, {name: kept for name, kept in shapes.items() if name != lost}, speller(read))
+        assert less.differences, lost
+        grown = check(model, {**shapes, lost: (*shape, 3)}, speller(read))
+        assert grown.differences, lost
+
+
+@pytest.mark.parametrize("architecture", WRITTEN)
+def test_files_hold_what_their_config_implies(architecture: str) -> None:
+    once, layer = WRITTEN[architecture]
+    agrees(architecture, written(once, layer, layer, layer))
+
+
+@pytest.mark.parametrize("matrix", [WHOLE, HALVES])
+def test_a_latent_may_lead_to_one_matrix_or_two(matrix: str) -> None:
+    dense, sparse = LATENT + f"{matrix} {DENSE}", LATENT + f"{matrix} {SPARSE}"
+    agrees("deepseek2", written(ENDS, dense, sparse, sparse))
+
+
+def test_factors_of_rotation_are_made_anew() -> None:
+    once, layer = WRITTEN["llama"]
+    shapes = written(once, layer, layer, layer)
+    read = file("llama", shapes)
+    more = {**shapes, "rope_factors_long.weight": (4,), "rope_factors_short.weight": (4,)}
+    found = check(read_config(config_of(read), "small.gguf", "small"), more, speller(read))
+    assert (found.agree, found.differences, found.recomputed) == (len(shapes), (), 2)
+
+
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+def test_names_are_those_of_the_reference(architecture: str) -> None:
+    """Every published name of every architecture, as the table of llama.cpp's own converter has it."""
+    gguf = pytest.importorskip("gguf", reason="gguf is not installed")
+    metadata, names, _ = SMALL[architecture]
+    model = read_config(config_of(held(architecture, metadata, names)), "small.gguf", "small")
+    kind = {name: number for number, name in gguf.MODEL_ARCH_NAMES.items()}[architecture]
+    table = gguf.get_tensor_name_map(kind, 3)
+    spell, seen = Speller(architecture, architecture in FOUR_NORMS), 0
+    for entry in tensors(model):
+        for stored in entry.checkpoint:
+            path = re.sub(r"(\.norms)?\.\{[^i][^{}]*\}", "", stored.path).replace("{i}", "1")
+            theirs = table.get_name(path, try_suffixes=(".weight", ".bias"))
+            if theirs is None or "." not in theirs.removeprefix("blk.1."):
+                continue  # the converter has a rule of its own for it
+            (name, _), *_ = spell(stored.path, stored.shape)[0]
+            assert name.replace("{i}", "1") == theirs
+            seen += 1
+    assert seen >= 9

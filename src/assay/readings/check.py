@@ -14,11 +14,13 @@ from assay.spec import Model
 
 Shape = tuple[Size, ...]
 Held = Mapping[str, Shape | None]  # names, and shapes where a header tells them
+Way = list[tuple[str, Shape]]  # tensors that together hold an entry
+Spell = Callable[[str, Shape], list[Way]]  # the ways in which another convention holds a published tensor
 
 # what old files hold and every loader makes anew: tables of rotation, numbers of positions, causal masks
 _RECOMPUTED = re.compile(
     r"(?:.*\.)?(rotary_emb(eddings)?\.(inv_freq|cos_cached|sin_cached)|position_ids|num_batches_tracked"
-    r"|rope_freqs\.weight)$"
+    r"|rope_(freqs|factors_long|factors_short)\.weight)$"
 )
 _MASK = re.compile(r"(?:.*\.)?(attn|attention|self_attention)\.(masked_)?bias$")  # no vector, as a bias is
 # scales of activations and caches, and descriptions of what is packed
@@ -64,11 +66,11 @@ class Check:
     unused: int = 0
 
 
-def check(model: Model, held: Held, spell: Callable[[str], str] | None = None) -> Check:
+def check(model: Model, held: Held, spell: Spell | None = None) -> Check:
     """Compare names and shapes of a checkpoint with what a model implies.
 
     Published names are accepted and the public implementation's, with or without what wraps the model. `spell` turns
-    a published name into another convention's, where an axis that it drops comes first in the shape. Raises
+    a published tensor into another convention's; an axis that its name drops there comes first in the shape. Raises
     SettingError for a model whose weights are in a format that is not known.
     """
     if model.scheme is not None and model.scheme.unknown:
@@ -113,14 +115,13 @@ def check(model: Model, held: Held, spell: Callable[[str], str] | None = None) -
     return Check(agree, tuple(found), anew, len(further), len(spare))
 
 
-Way = list[tuple[str, Shape]]  # tensors that together hold an entry
-
-
-def _expected(model: Model, spell: Callable[[str], str] | None) -> Iterator[list[Way]]:
+def _expected(model: Model, spell: Spell | None) -> Iterator[list[Way]]:
     """The tensors of each entry, as published files have them and as the implementation does."""
     for entry in tensors(model):
         for layer in entry.layers or ("",):
-            ways = [[piece for stored in entry.checkpoint for piece in _pieces(stored, str(layer), spell)]]
+            found = [_pieces(stored, str(layer), spell) for stored in entry.checkpoint]
+            most = max(map(len, found), default=1)
+            ways = [[piece for one in found for piece in one[min(way, len(one) - 1)]] for way in range(most)]
             quantized = any(stored.format for stored in entry.checkpoint)
             if spell is None and not quantized:
                 ways.append(list(_library(entry, str(layer))))
@@ -133,15 +134,29 @@ def _library(entry: Entry, layer: str) -> Iterator[tuple[str, Shape]]:
         yield name, entry.shape
 
 
-def _pieces(stored: Stored, layer: str, spell: Callable[[str], str] | None) -> Iterator[tuple[str, Shape]]:
-    path, shape, times = stored.path, stored.shape, stored.times
+def _pieces(stored: Stored, layer: str, spell: Spell | None) -> list[Way]:
+    """The ways to hold a published tensor: in one or more, and again in others where `spell` says so."""
     if spell is not None:
-        path = spell(path)
-        if _AXES.search(stored.path.replace("{i}", "")) and not _AXES.search(path.replace("{i}", "")):
-            shape, times = (times, *shape), 1
-    for name in _spread(of_layer(path, layer), times):
-        if stored.format is None or spell is not None:
-            yield name, shape
+        several = _AXES.search(stored.path.replace("{i}", "")) is not None
+        return [
+            [piece for path, shape in way for piece in _spelled(stored, path, shape, layer, several)]
+            for way in spell(stored.path, stored.shape)
+        ]
+    return [list(_formatted(stored, layer))]
+
+
+def _spelled(stored: Stored, path: str, shape: Shape, layer: str, several: bool) -> Iterator[tuple[str, Shape]]:
+    """One tensor of another convention: all of them at once where its name has lost what numbers them."""
+    together = several and not _AXES.search(path.replace("{i}", ""))
+    for name in _spread(of_layer(path, layer), 1 if together else stored.times):
+        yield name, (stored.times, *shape) if together else shape
+
+
+def _formatted(stored: Stored, layer: str) -> Iterator[tuple[str, Shape]]:
+    """The tensors of its format for each matrix, where it has one."""
+    for name in _spread(of_layer(stored.path, layer), stored.times):
+        if stored.format is None:
+            yield name, stored.shape
             continue
         several, outputs, inputs = stored.matrices
         base = name.removesuffix(".weight")
@@ -191,8 +206,8 @@ def _same(expected: Shape, held: Shape | None) -> bool:
 def _second(name: str, expected: Shape, left: Held) -> str | None:
     """The other name of a table or of a bias that two modules share, where the file kept it under that one alone."""
     others = [name.removesuffix(".bias") + ".decoder.bias"] if name.endswith(".bias") else []
-    if name.endswith(_COPIES):
-        others = [one for one in left if one.endswith(_COPIES)]
+    if _may_be_copy(name):
+        others = [one for one in left if _may_be_copy(one)]
     return next((one for one in others if one in left and left[one] in (expected, None)), None)
 
 
@@ -202,10 +217,11 @@ def _further(left: Held) -> set[str]:
     return {name for name in left if re.match(r"(model\.)?mtp\.", name) or any(name.startswith(at) for at in heads)}
 
 
-def _unused(model: Model, spell: Callable[[str], str] | None) -> Iterator[str]:
+def _unused(model: Model, spell: Spell | None) -> Iterator[str]:
     """The names of what would make keys and values for layers that use another's."""
     for path, layer in lent(model):
-        yield of_layer(path if spell is None else spell(path), layer)
+        for name, _ in [(path, ())] if spell is None else spell(path, ())[0]:
+            yield of_layer(name, layer)
 
 
 def _is_recomputed(name: str, shape: Shape | None) -> bool:
@@ -215,9 +231,14 @@ def _is_recomputed(name: str, shape: Shape | None) -> bool:
     return (shape is None or len(shape) in (0, 4)) and _MASK.fullmatch(name) is not None
 
 
+def _may_be_copy(name: str) -> bool:
+    """True for a second name, whatever is before it; not for names that merely end alike."""
+    return f".{name}".endswith(tuple(f".{copy}" for copy in _COPIES))
+
+
 def _is_copy(name: str, shape: Shape | None, model: Model) -> bool:
     """True for the embedding under a second name."""
-    if not name.endswith(_COPIES):
+    if not _may_be_copy(name):
         return False
     tables = [entry.shape for entry in tensors(model) if entry.part == "embedding"]
     return shape is None or shape in tables

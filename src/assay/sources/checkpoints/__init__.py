@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable
 
 from assay.errors import SourceError
 from assay.sources.checkpoints.gguf import read_gguf
-from assay.sources.checkpoints.gguf_names import gguf_name
+from assay.sources.checkpoints.gguf_names import Speller
 from assay.sources.checkpoints.held import Checkpoint, Held
 from assay.sources.checkpoints.safetensors import LARGEST_HEADER, read_safetensors
 from assay.sources.jsontext import parse
@@ -19,6 +18,8 @@ __all__ = ["Checkpoint", "Held", "read_checkpoint", "speller"]
 
 INDEX = ".safetensors.index.json"
 WANTED = "an index of weight files is one JSON object"
+# heads, widths of their keys and of the part with positions, and of their values, where both come of a latent
+_LATENT = ("attention.head_count", "attention.key_length_mla", "rope.dimension_count", "attention.value_length_mla")
 _SPLIT = re.compile(r"(.+)-(\d{5})-of-(\d{5})\.gguf")
 
 
@@ -36,12 +37,16 @@ def read_checkpoint(path: str) -> Checkpoint:
     raise SourceError(f"{shown(path)}: ends in none of .safetensors, {INDEX} and .gguf, and is no folder of such files")
 
 
-def speller(held: Checkpoint) -> Callable[[str], str] | None:
-    """How a checkpoint's format spells published names, None where it keeps them."""
+def speller(held: Checkpoint) -> Speller | None:
+    """How a checkpoint's format spells published tensors, None where it keeps them."""
     if held.sort != "gguf":
         return None
-    sandwiched = any(tensor.name.endswith("post_ffw_norm.weight") for tensor in held.tensors)
-    return lambda name: gguf_name(name, sandwiched)
+    architecture = held.metadata.get("general.architecture")
+    name = architecture if isinstance(architecture, str) else ""
+    found = (held.metadata.get(f"{name}.{key}") for key in _LATENT)
+    heads, keys, turned, values = (value if type(value) is int else 0 for value in found)
+    four = any(tensor.name.endswith("post_attention_norm.weight") for tensor in held.tensors)
+    return Speller(name, four, (heads, keys - turned, values) if heads and values else None)
 
 
 def _folder(path: str) -> Checkpoint:
