@@ -1,4 +1,4 @@
-"""GGUF files as llama.cpp writes them: metadata read as a config.json is, names and shapes are what a config implies."""
+"""GGUF files as llama.cpp writes them: metadata read as a config.json is; names and shapes, what a config implies."""
 
 from __future__ import annotations
 
