@@ -14,7 +14,7 @@ from assay.readings.letters import Letter
 from assay.records import replace
 from assay.spec import Model, Segment
 
-TOKENS = {"n": "tokens", "past": "past", "b": "batch", "m": "source"}
+TOKENS = {"n": "tokens", "b": "batch", "m": "source"}
 REACHES = ("w", "chunk", "reach", "T")  # how far attention sees
 Values = dict[str, int]
 
@@ -60,6 +60,9 @@ def setting(made: Derivation, values: Values) -> dict[str, int]:
     """What a count is asked, from the letters of a setting."""
     asked = {str(letter.symbol) for letter in free(made) if not letter.where} - fixed(made).keys()
     given = {TOKENS[name]: values[name] for name in TOKENS if name in asked}
+    for letter in contexts(made):
+        given["tokens"] = values.get("n", 1)
+        given["past"] = values[letter] - given["tokens"]
     if made.setting.source is not None and made.model.source_stride != 1:
         given["source"] = made.setting.source
     return given
@@ -84,7 +87,14 @@ def drawn(made: Derivation, rng: random.Random) -> Values:
         axis = axis_of(letter)
         most = 9 if axis == "L" else 900 if axis in REACHES else 40 if letter.where else 400
         values[name] = kept.get(name, rng.randint(2 if axis == "L" else 1, most))
+    for letter in contexts(made):
+        values[letter] += values.get("n", 1)  # the tokens that there are now, and others before them
     return values
+
+
+def contexts(made: Derivation) -> list[str]:
+    """The letter of past and present tokens, where there is one."""
+    return [str(letter.symbol) for letter in free(made) if axis_of(letter) == "c" and not letter.where]
 
 
 def tied(made: Derivation, values: Values) -> Values | None:

@@ -131,7 +131,7 @@ TYPED = {
         GEMMA2,
         "flops",
         {"tokens": 1, "past": 999},
-        "(L_1 + L_2)*(4*d*h*k + 4*d*g*k + 6*d*f) + L_1*4*w*h*k + L_2*4*c_2*h*k + 2*V*d",
+        "(L_1 + L_2)*(4*d*h*k + 4*d*g*k + 6*d*f) + L_1*4*w*h*k + L_2*4*c*h*k + 2*V*d",
     ),
     # Penedo et al. 2023, Shazeer 2019: one head of keys and values, attention and MLP side by side behind one norm
     "Falcon": (FALCON, "parameters", {}, "L*(2*d**2 + 2*d*k + 8*d**2 + 2*d) + V*d + 2*d"),

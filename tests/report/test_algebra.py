@@ -10,7 +10,7 @@ from assay.report.algebra import LATEX, Script, quotient, write
 
 sympy = pytest.importorskip("sympy")
 
-NAMES = "L b n c d h g r k v f w V past pairs_1 f_2 L_1".split()
+NAMES = "L b n c d h g r k v f w V frames pairs_1 f_2 L_1".split()
 S = {name: sympy.Symbol(name, positive=True, integer=True) for name in NAMES}
 
 
@@ -25,7 +25,7 @@ def made(text: str) -> Any:
         ("13*d + 12*d**2", "12d² + 13d", "12 d^{2} + 13 d"),
         ("2*d*n*V", "2nVd", "2 n V d"),
         ("d*f_2*3", "3df₂", "3 d f_{2}"),
-        ("2*past*g*k", "2past·gk", r"2 \mathit{past} \, g \, k"),
+        ("2*frames*g*k", "2frames·gk", r"2 \mathit{frames} \, g \, k"),
         ("n*d - n*h", "nd − nh", "n d - n h"),
         ("-n + 3", "−n + 3", "-n + 3"),
         ("n**2/2 + n/2", "n²/2 + n/2", r"\frac{n^{2}}{2} + \frac{n}{2}"),

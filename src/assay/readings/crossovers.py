@@ -274,12 +274,9 @@ class Measured:
         defined = {letter.symbol: letter.definition for letter in named.legend if letter.definition is not None}
         while symbols_of(formula) & defined.keys():
             formula = named.closed(formula.xreplace(defined))
-        for letter in named.legend:
-            if str(letter.symbol) == "past":
-                formula = formula.xreplace({letter.symbol: length - 1})
-            elif str(letter.symbol) == "m" and self.follows and self.asked.get("source") is None:
-                formula = formula.xreplace({letter.symbol: length})
-        return algebra().expand(formula)
+        lengths = {"c", "m"} if self.follows and self.asked.get("source") is None else {"c"}
+        known = [one.symbol for one in named.legend if str(one.symbol) in lengths and not one.where]
+        return algebra().expand(formula.xreplace(dict.fromkeys(known, length)))
 
 
 def _layered(block: Block, op: Op) -> bool:

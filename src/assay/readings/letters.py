@@ -19,7 +19,7 @@ MISSING = "formulas need SymPy; pip install sympy"
 SETTING = {
     "b": "--batch",
     "n": "--tokens",
-    "past": "--past",
+    "c": "--context",
     "m": "--source",
     "frames": "--source",
     "images": "--images",
@@ -28,21 +28,40 @@ SETTING = {
 SAYS = {
     **AXES,
     "L": "layers",
-    "past": "tokens in the cache",
     "frames": "the source before it is divided into positions",
     "images": "images or sounds of a sequence",
     "image_tokens": "tokens that an image makes",
+    "keys": AXES["c"],
     "pairs": "pairs that the mask lets through",
-    "w": "window",
     "chunk": "chunk",
     "m": "source tokens",
 }
 # letters that blocks of other parts use for other things
 WITHIN = {
-    "e": ("experts", "router"),
-    "a": ("experts", "router"),
-    "P": ("embedding",),
-    "w": ("attention",),
+    "e": {"experts": AXES["e"], "router": AXES["e"]},
+    "a": {"experts": AXES["a"], "router": AXES["a"]},
+    "s": {"experts": "width of shared experts"},
+    "P": {"embedding": AXES["P"]},
+    "w": {"attention": "window"},
+    "G": {"mixer": "groups of heads"},
+    "J": {"mixer": "key heads"},
+    "H": {"mixer": "heads of each group"},
+    "Q": {"mixer": "head width"},
+    "S": {"mixer": "width of the state"},
+    "K": {"mixer": "columns of the convolution"},
+    "I": {"mixer": "channels"},
+    "R": {"mixer": "rank of the time step"},
+}
+# what latent attention calls its widths, by the last word of the key that says them
+LATENT = {
+    "kv_lora_rank": "latent of keys and values",
+    "latent": "latent of keys and values",
+    "q_lora_rank": "rank of queries",
+    "query_rank": "rank of queries",
+    "qk_nope_head_dim": "head width without positions",
+    "plain": "head width without positions",
+    "qk_rope_head_dim": "head width with positions",
+    "rotary": "head width with positions",
 }
 
 
@@ -127,6 +146,16 @@ class Letters:
             )
             for _, held in listed
         }
+
+
+def bound(low: Any, high: Any) -> Bound:
+    """low ≤ high with nothing subtracted on either side: w - 1 ≤ c - 1 is w ≤ c."""
+    sympy = algebra()
+    rest = [(term, term.as_coeff_Mul()[0]) for term in sympy.Add.make_args(sympy.expand(high - low))]
+    return Bound(
+        sympy.Add(*(-term for term, coefficient in rest if coefficient < 0)),
+        sympy.Add(*(term for term, coefficient in rest if coefficient > 0)),
+    )
 
 
 def symbols_of(expression: Any) -> set[Any]:
@@ -265,7 +294,7 @@ def settled(expression: Any, values: Mapping[Any, int]) -> tuple[Any, tuple[Boun
         return part.func(*map(settle, part.args))
 
     made = sympy.expand(settle(expression))
-    return made, tuple(Bound(low, high) for low, high in bounds)
+    return made, tuple(dict.fromkeys(bound(low, high) for low, high in bounds))
 
 
 def _holds(condition: Any, values: Mapping[Any, int]) -> bool:

@@ -8,6 +8,7 @@ from typing import Any
 from assay.kinds import Extent, Visible
 from assay.readings.binding import bind, placed
 from assay.readings.letters import (
+    LATENT,
     SAYS,
     WITHIN,
     Bound,
@@ -46,13 +47,17 @@ def running(segment: Segment, asked: Setting) -> Block:
 
 def meaning(axis: str, block: Block) -> str:
     """What the field calls an axis: nothing where a block uses its letter for something of its own."""
+    latent = LATENT.get(block.origins.get(axis, "").rpartition(".")[2])
+    if latent is not None:
+        return latent
     parts = WITHIN.get(axis)
     if parts is None:
         return SAYS.get(axis, "")
     for op in block.ops:
         named = [*op.axes, *(a for tensor in op.inputs for a in tensor.axes), *(value for _, value in op.attrs)]
-        if op.part.partition(".")[0] in parts and axis in named:
-            return SAYS[axis]
+        part = op.part.partition(".")[0]
+        if part in parts and axis in named:
+            return parts[part]
     return ""
 
 
@@ -72,11 +77,13 @@ class Symbols:
         def symbol(axis: str, value: Size) -> Size:
             return of(axis, value) if value > 1 else value
 
+        tokens = symbol("n", asked.tokens)
+        context = of("c", asked.context, says="context, past and present tokens") if asked.past else tokens
         lettered = replace(
             asked,
             batch=symbol("b", asked.batch),
-            tokens=symbol("n", asked.tokens),
-            past=of("past", asked.past),
+            tokens=tokens,
+            past=context - tokens,
             images=of("images", asked.images),
             image_tokens=None if asked.image_tokens is None else symbol("image_tokens", asked.image_tokens),
             source=None if asked.source is None else symbol("m", asked.source),
@@ -84,7 +91,7 @@ class Symbols:
         )
         made, values = lettered.sizes(), asked.sizes()
         if asked.source is not None and asked.stride != (1, 0):  # positions are fewer than the source's tokens
-            made["M"] = symbol("m", values["M"])
+            made["M"] = of("m", values["M"], says="positions of the source")
             made["m"] = made["M"] if values["m"] else 0
             made["frames"] = symbol("frames", values["frames"])
         return {axis: size if values[axis] else 0 for axis, size in made.items()}
@@ -114,7 +121,8 @@ class Symbols:
             if axis in given or axis in lettered or numbers.sizes[axis] == 0:
                 continue
             if symbols_of(size) and not size.is_Symbol:
-                extent.sizes[axis] = self.letters.of(axis, numbers.sizes[axis], "", segment.name, size)
+                name = "keys" if axis == "c" else axis  # c is the context
+                extent.sizes[axis] = self.letters.of(name, numbers.sizes[axis], "", segment.name, size)
         return extent
 
     def visible(self, place: Place) -> Extent:

@@ -15,8 +15,8 @@ _POWERS = str.maketrans("0123456789-", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻")
 _BELOW = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
 
 # letters in the order in which a term has them; others stand behind these
-ORDER = "L b images n m M c past t image_tokens pairs w chunk e a V d h g r k v f".split()
-TOKENS = ("n", "m", "M", "c", "past", "t", "image_tokens", "frames", "w", "chunk", "pairs")
+ORDER = "L b images frames n m M c t image_tokens keys pairs w chunk e a V d h g r k v f".split()
+TOKENS = ("n", "m", "M", "c", "t", "image_tokens", "frames", "w", "chunk", "keys", "pairs")
 FEW = ("L", "b", "images", "h", "g", "r")  # what there are of something, which does not count as a degree
 
 

@@ -82,7 +82,7 @@ def _row(made: Derivation, step: Step) -> tuple[str, str, str, str]:
 def _widths(made: Derivation) -> Widths:
     rows = [_row(made, step) for stage in made.stages for part in stage.parts for step in part.steps]
     first, second, third, last = (max(len(row[i]) for row in rows) for i in range(4))
-    return min(first, 36), min(second, 30), third, last
+    return min(first, 44), min(second, 30), third, last
 
 
 def _stage(made: Derivation, stage: Stage, known: dict[Any, str], widths: Widths, style: Style) -> list[str]:
@@ -93,7 +93,7 @@ def _stage(made: Derivation, stage: Stage, known: dict[Any, str], widths: Widths
             lines += [f"  {part.part}   as in {known[mark]}: {digits(part.value)}"]
             continue
         known[mark] = stage.name
-        lines += [f"  {part.part}"] if len(stage.parts) > 1 or part.part != stage.name else []
+        lines += [f"  {part.part}"] if len(stage.parts) > 1 or not stage.name.endswith(part.part) else []
         for step in part.steps:
             lines += _line(_row(made, step), widths)
         if len(part.steps) > 1:
