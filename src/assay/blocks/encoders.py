@@ -45,7 +45,8 @@ class Tables(Embedding):
         for name, _ in self.tables:
             index = "at[n]" if name == "position" else f"{name}[b n]"
             axes = f"{index.partition('[')[2][:-1]} {j}"
-            made += ops("embedding", f"p_{name} = gather({index}, E_{name}[P_{name} {j}]) -> [{axes}]")
+            first = self.offset if name == "position" else None
+            made += ops("embedding", f"p_{name} = gather({index}, E_{name}[P_{name} {j}]) -> [{axes}]", offset=first)
             terms.append(f"p_{name}[{axes}]")
         if terms:
             made += ops("embedding", f"x = add(x[b n {j}], {', '.join(terms)}) -> [b n {j}]")

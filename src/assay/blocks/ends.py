@@ -61,6 +61,7 @@ class Embedding:
     sinusoid: bool | Sines = False  # positions as sines and cosines, which are no weights (Vaswani et al. 2017, 3.5)
     scale: float | None = None
     norm: Norm | None = None
+    norm_first: bool = False  # it is of the words, before positions are added
     frequencies: int | None = None  # of rotary positions, where checkpoints store them
 
     def sizes(self) -> dict[str, int | None]:
@@ -75,6 +76,8 @@ class Embedding:
             made += ops("embedding", f"x = scale(x[b n {j}]) -> [b n {j}]", by=self.scale)
         if self.narrow is not None:
             made += ops("embedding", "x = linear(x[b n j], Ein[j d]) -> [b n d]")
+        if self.norm is not None and self.norm_first:
+            made += self.norm.ops("x", "x", "e")
         if self.positions is not None:
             made += ops("embedding", "p = gather(at[n], E_position[P d]) -> [n d]", offset=self.offset)
             made += ops("embedding", "x = add(x[b n d], p[n d]) -> [b n d]")
@@ -82,7 +85,7 @@ class Embedding:
             how = self.sinusoid if isinstance(self.sinusoid, Sines) else Sines()
             given = {"halves": how.halves, "closed": how.closed, "offset": how.offset}
             made += ops("embedding", "x = sinusoid(x[b n d]) -> [b n d]", **given)
-        if self.norm is not None:
+        if self.norm is not None and not self.norm_first:
             made += self.norm.ops("x", "x", "e")
         if self.frequencies is not None:
             made += ops("embedding", "angles = mul(at[n], Freq[F]) -> [n F]")

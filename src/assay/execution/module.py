@@ -271,7 +271,7 @@ def given(call: Call, name: str, axes: tuple[str, ...], layer: Layer) -> Tensor:
     if found is not None:
         return found
     if name == "at":
-        return call.where()
+        return call.distances() if axes == ("n", "c") else call.where()
     if name == "type":
         return torch.zeros_like(call.given["ids"])
     raise BuildError(f"{layer.where()} reads {name}[{' '.join(axes)}]: give it by that name")

@@ -64,6 +64,16 @@ class Call:
         )
         return found
 
+    def distances(self) -> Tensor:
+        """How far each key at hand is behind each token of this pass, [n c]: below zero where it is before."""
+
+        def make() -> Tensor:
+            tokens = torch.arange(self.past, self.past + self.tokens, device=self.device)
+            return torch.arange(self.past + self.tokens, device=self.device)[None, :] - tokens[:, None]
+
+        found: Tensor = self.once(("distances",), make)
+        return found
+
     def once(self, key: Hashable, make: Callable[[], Any]) -> Any:
         """What `make` gives, made at the first asking in this pass."""
         found = self.memo.get(key)

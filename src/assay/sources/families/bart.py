@@ -7,11 +7,24 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from assay.blocks import Attention, Branch, CrossAttention, Decoder, Embedding, Final, Head, Layer, Mlp, Norm, Step
+from assay.blocks import (
+    Attention,
+    Branch,
+    CrossAttention,
+    Decoder,
+    Embedding,
+    Final,
+    Head,
+    Layer,
+    Mlp,
+    Norm,
+    Sines,
+    Step,
+)
 from assay.blocks.encoder_decoder import EncoderDecoder, SpareEmbedding
 from assay.blocks.encoders import Encoder, Pooler
 from assay.blocks.stacks import Body
-from assay.records import dataclass
+from assay.records import dataclass, replace
 from assay.sources.config import Config
 from assay.sources.families.common import (
     BASE,
@@ -94,6 +107,8 @@ class Style:
     normed: bool  # the embedding has a norm
     positions: Literal["learned", "stored", "computed"] = "learned"  # stored sines are no weights to train
     offset: int = 0  # rows of the position table before the first position's
+    sines: Sines = Sines()  # of computed positions
+    words_normed: bool = False  # the decoder's norm is of words, before their positions
     bias: str = "qkvo"
     logits_bias: bool = True
 
@@ -150,7 +165,8 @@ def embedding(c: Config, style: Style, rows: int, norm: Norm, spare: bool = Fals
         rows,
         width,
         positions=c.size("max_position_embeddings") + style.offset if learned else None,
-        sinusoid=not learned,
+        offset=style.offset or None,
+        sinusoid=False if learned else style.sines,
         scale=width**0.5 if c.flag("scale_embedding", False) else None,
         norm=norm if style.normed else None,
     )
@@ -181,7 +197,7 @@ def translator(c: Config, style: Style, names: Names | None = None, target_rows:
             trained=longest,
         ),
         Decoder(
-            embedding(c, style, written, norm),
+            replace(embedding(c, style, written, norm), norm_first=style.words_normed),
             (writing,) * write.layers,
             Head(written, width, tied, bias=style.logits_bias, norm=final),
             limit=limit,
@@ -189,6 +205,11 @@ def translator(c: Config, style: Style, names: Names | None = None, target_rows:
         ),
         names=untied(names or BART) if apart or not tied else None,
     )
+
+
+def fairseq_sines(c: Config) -> Sines:
+    """Sines first, the slowest at 1 / 10000; positions begin behind the padding's number."""
+    return Sines(halves=True, closed=True, offset=c.size("pad_token_id", 1, least=0) + 1)
 
 
 def without_head(c: Config, made: EncoderDecoder) -> Final | None:
@@ -317,11 +338,12 @@ def blenderbot_small(c: Config) -> EncoderDecoder:
     defaults(c, encoder_layers=8, decoder_layers=8, encoder_ffn_dim=2048, decoder_ffn_dim=2048, d_model=512)
     defaults(c, encoder_attention_heads=16, decoder_attention_heads=16, activation_function="gelu")
     defaults(c, vocab_size=50265, max_position_embeddings=512)
-    return translator(c, Style(pre=False, normed=True))
+    return translator(c, Style(pre=False, normed=True, words_normed=True))
 
 
 @family("m2m_100", cls="M2M100ForConditionalGeneration", names=BART, harmless=HARMLESS, classes=(GENERATES, BARE))
 def m2m_100(c: Config) -> EncoderDecoder:
     """Fan et al. 2020, arXiv:2010.11125, and NLLB's dense models: positions are computed, for any length."""
     defaults(c, vocab_size=128112, scale_embedding=True, **{**LARGE, "activation_function": "relu"})
-    return translator(c, Style(pre=True, normed=False, positions="computed", logits_bias=False))
+    style = Style(pre=True, normed=False, positions="computed", sines=fairseq_sines(c), logits_bias=False)
+    return translator(c, style)

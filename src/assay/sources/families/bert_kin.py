@@ -67,7 +67,14 @@ def with_tables(
     words = made.embedding
     found = tuple((name.removesuffix("_again"), count) for name, count in rows.items())
     embedding = Tables(
-        words.vocab, words.width, narrow, norm=words.norm, tables=found, bias=narrow is not None, angles=angles
+        words.vocab,
+        words.width,
+        narrow,
+        offset=words.offset,
+        norm=words.norm,
+        tables=found,
+        bias=narrow is not None,
+        angles=angles,
     )
     return replace(made, embedding=embedding)
 
@@ -264,6 +271,7 @@ def with_attention(made: Encoder, attention: Attention) -> Encoder:
 
 def _two_ahead(c: Config, made: Encoder) -> Encoder:
     """Two rows of the position table that no position uses."""
+    made = replace(made, embedding=replace(made.embedding, offset=2))
     return with_tables(made, position=c.size("max_position_embeddings") + 2, type=c.size("type_vocab_size"))
 
 

@@ -102,7 +102,7 @@ def distilbert(c: Config) -> Encoder:
         activation="hidden_act",
     )
     made = bert_like(c, num_hidden_layers=6)
-    words = replace(tables(c, made.width), tables=(("position", made.limit or 0),))
+    words = replace(tables(c, made.width, offset=made.embedding.offset), tables=(("position", made.limit or 0),))
     return replace(made, embedding=words)
 
 
@@ -259,7 +259,8 @@ def mpnet(c: Config) -> Encoder:
     made = bert_like(c, padded=True)
     attention = dense_attention(c, made.width, relative=c.size("relative_attention_num_buckets", least=2))
     layer = post_norm(attention, two_matrices(c), norm_of(c))
-    words = replace(tables(c, made.width), tables=(("position", c.size("max_position_embeddings")),))
+    rows = (("position", c.size("max_position_embeddings")),)
+    words = replace(tables(c, made.width, offset=made.embedding.offset), tables=rows)
     return replace(made, embedding=words, layers=(layer,) * made.depth)
 
 

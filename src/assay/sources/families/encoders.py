@@ -164,7 +164,8 @@ def bert_like(c: Config, padded: bool = False, **defaults: Any) -> Encoder:
     limit = reach(c, padded)
     c.flag("tie_word_embeddings", True)
     c.skip("pad_token_id")
-    return Encoder(tables(c, d), (layer,) * depth(c), None, limit=limit, trained=limit)
+    offset = c.size("max_position_embeddings") - limit or None  # rows of the padding and before it
+    return Encoder(tables(c, d, offset=offset), (layer,) * depth(c), None, limit=limit, trained=limit)
 
 
 def masked(c: Config, made: Decoder, act: str | None = None, spare: bool = True) -> MaskedHead:

@@ -76,6 +76,7 @@ def ibert(c: Config) -> Encoder:
     made = bert_like(c, padded=True, pad_token_id=1)
     words = made.embedding
     assert isinstance(words, Tables)
-    tables = RoundedTables(words.vocab, words.width, norm=words.norm, tables=words.tables, ranges=len(_EARLY), shifts=1)
+    kept = {"norm": words.norm, "offset": words.offset, "tables": words.tables}
+    tables = RoundedTables(words.vocab, words.width, **kept, ranges=len(_EARLY), shifts=1)
     layer = RoundedLayer(made.layers[0].steps, ranges=len(_RANGES), shifts=len(_NORMED))
     return replace(made, embedding=tables, layers=(layer,) * made.depth)

@@ -79,9 +79,9 @@ def feed(c: Config) -> Mlp:
 def attention(c: Config, encoder: bool) -> Attention:
     """Scores are not scaled: the initial values are."""
     heads = c.size("num_heads")
-    buckets = c.size("relative_attention_num_buckets", 32)
+    buckets, far = c.size("relative_attention_num_buckets", 32), c.size("relative_attention_max_distance", 128)
     sees: Literal["all", "past"] = "all" if encoder else "past"
-    return Attention(heads, heads, c.size("d_kv"), scale=1.0, sees=sees, relative=buckets)
+    return Attention(heads, heads, c.size("d_kv"), scale=1.0, sees=sees, relative=buckets, relative_far=far)
 
 
 def layers(own: Attention, rests: Sequence[tuple[Body, ...]], norm: Norm, tables: bool) -> tuple[Layer, ...]:
@@ -167,7 +167,7 @@ BARE = Class(BASE, "Model", bare)
 ENCODES = Class(ENCODER, "EncoderModel", alone)
 CLASSES = (GENERATES, BARE, ENCODES)
 HARMLESS = (
-    *("is_encoder_decoder", "relative_attention_max_distance", "dropout_rate", "classifier_dropout"),
+    *("is_encoder_decoder", "dropout_rate", "classifier_dropout"),
     *("initializer_factor", "output_past", "is_decoder", "scalable_attention"),
 )
 
@@ -183,7 +183,7 @@ def t5(c: Config) -> EncoderDecoder:
 def mt5(c: Config) -> EncoderDecoder:
     """Xue et al. 2020, arXiv:2010.11934."""
     defaults(c, vocab_size=250112, d_model=512, d_kv=64, d_ff=1024, num_layers=8, num_heads=6)
-    defaults(c, feed_forward_proj="gated-gelu")
+    defaults(c, feed_forward_proj="gated-gelu", scale_decoder_outputs=False)
     return dense(c)
 
 

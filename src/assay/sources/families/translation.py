@@ -6,6 +6,7 @@ from assay.blocks import Decoder, Embedding, Final, Head, Mlp, Moe, Norm, Router
 from assay.blocks.encoder_decoder import EncoderDecoder, SpareEmbedding
 from assay.blocks.encoders import Encoder
 from assay.blocks.stacks import Body
+from assay.records import replace
 from assay.sources.config import Config
 from assay.sources.families.bart import (
     BARE,
@@ -18,6 +19,7 @@ from assay.sources.families.bart import (
     bart_names,
     crossing,
     defaults,
+    fairseq_sines,
     half,
     layer,
     projections,
@@ -51,15 +53,16 @@ def fsmt(c: Config) -> EncoderDecoder:
         c.fail("src_vocab_size", f"tgt_vocab_size, {int(written)}, where tie_word_embeddings is true")
     scale = width**0.5 if c.flag("scale_embedding", True) else None
     # the padding's row and those before it come first
-    rows = longest + c.size("pad_token_id", 1, least=0) + 1
+    offset = c.size("pad_token_id", 1, least=0) + 1
+    words = Embedding(written, width, positions=longest + offset, offset=offset, scale=scale)
     read, write = half(c, "encoder", "qkvo"), half(c, "decoder", "qkvo")
     reading = layer((read.attention, read.mlp), norm, pre=False)
     writing = layer((write.attention, crossing(write.attention), write.mlp), norm, pre=False)
     shared = dict.fromkeys(("E", "encoder.E", "decoder.E"), "model.encoder.embed_tokens.weight")
     return EncoderDecoder(
-        Encoder(Embedding(heard, width, positions=rows, scale=scale), (reading,) * read.layers, None, trained=longest),
+        Encoder(replace(words, vocab=heard), (reading,) * read.layers, None, trained=longest),
         Decoder(
-            Embedding(written, width, positions=rows, scale=scale),
+            words,
             (writing,) * write.layers,
             Head(written, width, tied),
             trained=longest,
@@ -100,7 +103,8 @@ def experts(c: Config, mlp: Mlp) -> Moe:
     count = c.size("num_experts")
     if count < 2:
         c.fail("num_experts", "an integer of at least 2: each token passes two of them")
-    router = Router(bias=c.flag("router_bias", False), normalize=True)
+    kept = 1.0 - c.number("moe_token_dropout", 0.2)  # in evaluation all of an output is kept, so much smaller
+    router = Router(bias=c.flag("router_bias", False), normalize=True, scale=kept)
     return Moe(count, 2, mlp.width, router, gated=False, activation=mlp.activation, bias="ud")
 
 
@@ -111,7 +115,7 @@ def experts(c: Config, mlp: Mlp) -> Moe:
     names=NLLB,
     harmless=(
         *HARMLESS,
-        *("expert_capacity", "router_dtype", "router_ignore_padding_tokens", "router_z_loss_coef", "moe_token_dropout"),
+        *("expert_capacity", "router_dtype", "router_ignore_padding_tokens", "router_z_loss_coef"),
         *("second_expert_policy", "normalize_router_prob_before_dropping", "batch_prioritized_routing"),
         *("moe_eval_capacity_token_fraction", "router_type", "num_sparse_encoder_layers", "num_sparse_decoder_layers"),
     ),
@@ -121,7 +125,7 @@ def nllb_moe(c: Config) -> EncoderDecoder:
     """NLLB Team 2022, arXiv:2207.04672. No expert is ever full."""
     defaults(c, vocab_size=128112, scale_embedding=True, **{**LARGE, "activation_function": "relu"})
     c.absent(num_experts=128, router_bias=False)
-    c.skip("num_experts", "router_bias")  # of no model without a sparse layer
+    c.skip("num_experts", "router_bias", "moe_token_dropout")  # of no model without a sparse layer
     norm, rows, width = Norm("layernorm", "gain+bias", 1e-5), c.size("vocab_size"), c.size("d_model")
     tied, longest = c.flag("tie_word_embeddings", True), c.size("max_position_embeddings")
     scale = width**0.5 if c.flag("scale_embedding", True) else None
@@ -130,10 +134,11 @@ def nllb_moe(c: Config) -> EncoderDecoder:
     def feed(mlp: Mlp, routed: bool) -> Body:
         return experts(c, mlp) if routed else mlp
 
-    words = Embedding(rows, width, sinusoid=True, scale=scale)
+    sines = fairseq_sines(c)
+    words = Embedding(rows, width, sinusoid=sines, scale=scale)
     return EncoderDecoder(
         Encoder(
-            words if tied else SpareEmbedding(rows, width, sinusoid=True, scale=scale),
+            words if tied else SpareEmbedding(rows, width, sinusoid=sines, scale=scale),
             by_kind(
                 sparse(c, "encoder", read.layers),
                 lambda routed: layer((read.attention, feed(read.mlp, routed)), norm, pre=True),
