@@ -30,7 +30,7 @@ def _work(op: Op, extent: Extent) -> Work:
     gains = elements if op.weights else 0
     return {
         "multiply": 2 * elements + gains,
-        "add": 2 * (elements - extent(firsts)) + elements + moments,
+        "add": 2 * extent.less(op.axes, firsts) + elements + moments,
         "divide": 3 * moments,
         "root": moments,
     }
