@@ -94,8 +94,8 @@ def peer_lines(rounds: int) -> list[Line]:
     ]
 
 
-def peer_call() -> Line | None:
-    """The fastest inexact peer in process, in its own environment."""
+def peer_call() -> float | None:
+    """Seconds of the fastest inexact peer for one estimate in process, in its own environment."""
     code = (
         "import timeit, llmflops; c = llmflops.get_config('meta-llama/Meta-Llama-3-8B');"
         "f = lambda: llmflops.estimate(c, gpu=None, include_backward=False);"
@@ -106,7 +106,7 @@ def peer_call() -> Line | None:
     done = subprocess.run([str(PEERS / "python"), "-c", code], capture_output=True, text=True, check=False)
     if done.returncode:
         return None
-    return Line("llm-flops: estimate(config)", seconds(float(done.stdout)))
+    return float(done.stdout)
 
 
 def loaded_and_counted(data: dict[str, Any]) -> Callable[[], object]:
@@ -163,33 +163,56 @@ def config_lines(folder: Path) -> list[Line]:
     ]
 
 
-def sweep_lines(settings: int = 1_000_000, sample: int = 1_000) -> list[Line]:
-    """A million contexts in one call against a loop (a sample of it, scaled up)."""
+def sweep_lines(peer: float | None, settings: int = 1_000_000, sample: int = 500) -> list[Line]:
+    """A million contexts in one call, every figure of the report; per point, against the report in a loop."""
     try:
-        import numpy
+        import numpy  # noqa: F401
     except ImportError:
         return [Line("needs the extra: arrays", "")]
     import assay
+    from assay.readings.published import formulas
+    from assay.report import contract, model
+    from assay.report.table import Style
 
-    model = assay.load(LLAMA)
-    lengths = numpy.arange(1, settings + 1)
+    llama = assay.load(LLAMA)
+    chosen = [1 + i * (settings // sample) for i in range(sample)]
 
     def swept() -> Any:
-        return assay.count(model, tokens=lengths).flops.total
+        return assay.sweep(llama, tokens=1, context=range(1, settings + 1))
 
-    chosen = [int(n) for n in lengths[:: settings // sample]]
-    looped = [assay.count(model, tokens=n).flops.total for n in chosen]
-    totals = swept()
-    if any(totals[n - 1] != total for n, total in zip(chosen, looped, strict=True)):
+    def counted(context: int) -> Any:
+        return assay.count(llama, tokens=1, context=context)
+
+    def as_json(context: int) -> object:
+        found = counted(context)
+        said = model.notes(llama, found, None)
+        return contract.document("", llama, found, None, formulas(llama, found), said)
+
+    def as_text(context: int) -> object:
+        found = counted(context)
+        said = model.notes(llama, found, None)
+        return model.report(llama, found, None, formulas(llama, found), said, Style(False))
+
+    totals = swept()["flops.total"]
+    if any(totals[n - 1] != counted(n).flops.total for n in chosen):
         raise SystemExit("the sweep and the loop differ")
-    one, many = (
-        calls(swept, 2.0),
-        calls(lambda: [assay.count(model, tokens=n) for n in chosen]) * settings / len(chosen),
-    )
-    return [
-        Line(f"{settings:,} contexts, one call", seconds(one)),
-        Line(f"{settings:,} contexts, a loop", seconds(many), f"{many / one:.0f}", "one call"),
+    whole = calls(swept, 2.0)
+    point = whole / settings
+    exact = calls(lambda: assay.sweep(llama, tokens=1, context=range(1, 100_001), exact=True), 2.0) / 100_000
+    columns = len(swept().columns)
+    lines = [
+        Line(f"{settings:,} contexts, {columns} columns, one sweep", seconds(whole)),
+        Line("the same, a point", seconds(point)),
+        Line("exact integers, a point", seconds(exact), f"{exact / point:.0f}", "a point of floats"),
     ]
+    loops = {"count": counted, "the report as JSON": as_json, "the report as text": as_text}
+    for name, call in loops.items():
+        one = calls(lambda call=call: [call(n) for n in chosen]) / sample  # type: ignore[misc]
+        aim = "at least 1000" if name != "count" else ""
+        lines.append(Line(f"{name} in a loop, a point", seconds(one), f"{one / point:.0f}", "a point of floats", aim))
+    if peer is not None:
+        lines.append(Line("llm-flops in a loop, a point", seconds(peer), f"{peer / point:.0f}", "a point of floats"))
+    return lines
 
 
 def depth_lines() -> list[Line]:
@@ -218,8 +241,9 @@ def main(argv: Sequence[str] | None = None) -> None:
         show("Other calculators, whole command", peers)
     rows = call_lines(asked.configs)
     other = peer_call()
-    show("In process", rows if other is None else [*rows, other])
-    show("Sweep", sweep_lines())
+    theirs = [] if other is None else [Line("llm-flops: estimate(config)", seconds(other))]
+    show("In process", [*rows, *theirs])
+    show("Sweep", sweep_lines(other))
     show("Depth", depth_lines())
 
 
