@@ -13,7 +13,7 @@ from __future__ import annotations
 from assay.blocks.attention import Rope
 from assay.blocks.ends import Norm
 from assay.blocks.moe import Moe, Router
-from assay.records import dataclass
+from assay.records import dataclass, replace
 from assay.spec import Op, ops
 
 
@@ -54,13 +54,14 @@ class Compressor:
         """The entries that each query attends to."""
         made = self.entries(x, "ic", ("J", "i", "Y"), norm, turn)
         made += ops("attention", "iq = linear(l[b n l], Wiq[l I J]) -> [b n I J]") + turn.ops("iq", "b n I J")
+        heads, width = self.index_heads or 1, self.index_width or 1
         return made + ops(
             "attention",
             "is = contract(iq[b n I J], ic[b Y J]) -> [b n I Y]",
             "is = relu(is[b n I Y]) -> [b n I Y]",
-            "is = scale(is[b n I Y]) -> [b n I Y]",
+            f"is = scale(is[b n I Y], by={width**-0.5!r}) -> [b n I Y]",
             f"iw = linear({x}[b n d], Wiw[d I]) -> [b n I]",
-            "iw = scale(iw[b n I]) -> [b n I]",
+            f"iw = scale(iw[b n I], by={heads**-0.5!r}) -> [b n I]",
             "it = contract(iw[b n I], is[b n I Y]) -> [b n Y]",
             "it = mask(it[b n Y]) -> [b n Y]",
             "chosen = topk(it[b n Y]) -> [b n T]",
@@ -122,18 +123,20 @@ class CompressedAttention:
         """One softmax over keys, entries and a learned sink."""
         keys = "c" if self.compressor is None else "x"
         axes = f"[b G r n {keys}]"
+        chosen = ", chosen[b n T]" if self.compressor is not None and self.compressor.overlaps else ""
         return ops(
             "attention.scores",
             f"s = contract(q[b n G r v], k[b {keys} v]) -> {axes}",
             f"s = scale(s{axes}) -> {axes}",
-            f"s = mask(s{axes}) -> {axes}",
+            f"s = mask(s{axes}{chosen}) -> {axes}",
             f"a = softmax(s{axes}, Sinks[G r]) -> {axes}",
             f"o = contract(a{axes}, k[b {keys} v]) -> [b n G r v]",
         )
 
     def emit(self, y: str) -> list[Op]:
         """The rotation of the values undone, a matrix for each group of heads, one for all."""
-        return self.positions.ops("o", "b n G r v") + ops(
+        back = replace(self.positions, style="last_back")
+        return back.ops("o", "b n G r v") + ops(
             "attention",
             "o = linear(o[b n G r v], Woa[G r v P]) -> [b n G P]",
             f"{y} = linear(o[b n G P], Wo[G P d]) -> [b n d]",
@@ -150,7 +153,7 @@ class HashRouter(Router):
             "router",
             f"l = linear({x}[b n d], Wr{tag}[d e]) -> [b n e]",
             f"l = {self.scores}(l[b n e]) -> [b n e]",
-            f"i = gather(ids[b n], Table{tag}[V a]) -> [b n a]",
+            f"i = gather(ids[b n], Table{tag}[V a], index=True) -> [b n a]",
             "w = take(l[b n e], i[b n a]) -> [b n a]",
             "w = normalize(w[b n a]) -> [b n a]",
         )

@@ -23,7 +23,9 @@ class Streams:
 
     count: int
     iterations: int | None = None
-    eps: float | None = None
+    eps: float | None = None  # added to every weight
+    norm: Norm = FLAT  # of all streams at once, for the weights
+    magnitude: float = 2.0  # of the weights after a branch
 
     def sizes(self) -> dict[str, int | None]:
         """Axis sizes."""
@@ -42,26 +44,23 @@ class Streams:
 
     def collapse(self, part: str, tag: str) -> list[Op]:
         """`xc[b n d]` from the streams `x[b n S d]`, and the weights of what comes back."""
-        made = FLAT.ops("x", "flat", tag, "b n S d", "S d") + self.weights(part, tag, "pre", "O", "sigmoid")
-        return made + ops(
-            part, "into = rename(pre[b n O]) -> [b n S]", "xc = combine(x[b n S d], into[b n S]) -> [b n d]"
-        )
+        made = self.norm.ops("x", "flat", tag, "b n S d", "S d") + self.weights(part, tag, "pre", "O", "sigmoid")
+        made += ops(part, "into = rename(pre[b n O]) -> [b n S]")
+        return made + ops(part, "xc = combine(x[b n S d], into[b n S]) -> [b n d]", eps=self.eps)
 
     def expand(self, part: str, tag: str, y: str) -> list[Op]:
         """The streams with `y[b n d]` added to each, themselves mixed where they are."""
         made = self.weights(part, tag, "post", "O", "sigmoid")
-        made += ops(
-            part,
-            "post = scale(post[b n O]) -> [b n O]",
-            f"out = mul({y}[b n d], post[b n O]) -> [b n O d]",
-        )
+        plus = self.eps if self.iterations is None else None
+        made += ops(part, "post = scale(post[b n O]) -> [b n O]", by=self.magnitude, plus=plus)
+        made += ops(part, f"out = mul({y}[b n d], post[b n O]) -> [b n O d]")
         if self.iterations is None:
             made += ops(part, "out = rename(out[b n O d]) -> [b n S d]")
             return made + ops("other", "x = add(x[b n S d], out[b n S d]) -> [b n S d]")
         made += self.weights(part, tag, "comb", "A O", "softmax")
+        made += ops(part, f"comb = sinkhorn(comb[b n A O], times={self.iterations}) -> [b n A O]", eps=self.eps)
         return made + ops(
             part,
-            f"comb = sinkhorn(comb[b n A O], times={self.iterations}) -> [b n A O]",
             "mix = rename(comb[b n A O]) -> [b n S O]",
             "x = contract(mix[b n S O], x[b n S d]) -> [b n O d]",
             "x = add(x[b n O d], out[b n O d]) -> [b n O d]",

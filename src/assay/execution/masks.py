@@ -14,14 +14,28 @@ from assay.spec import Axes, Op
 Hide = Callable[..., Tensor]  # (call, scores, perhaps an index of keys) -> scores
 Rule = Callable[[Tensor, Tensor], Tensor]  # positions of queries and keys -> True where a query sees a key
 
-MAKERS = ("append", "keys", "reuse", "hold")
+MAKERS = ("append", "keys", "reuse", "hold", "collect")
 _NOTHING = object()  # hides nothing: once made, it is not made again
+
+
+class Windows:
+    """A query sees what stands for windows of `rate` tokens that ended before it, or with it."""
+
+    def __init__(self, rate: int) -> None:
+        self.rate = rate
+
+    def __call__(self, queries: Tensor, entries: Tensor) -> Tensor:
+        """True where a query sees an entry."""
+        return entries < (queries + 1) // self.rate
 
 
 def hide(site: Site) -> Hide:
     """Scores with what is out of sight set so low that a softmax gives exactly zero."""
     op = site.op
     axes = op.axes
+    made = site.makers(axes[-1])
+    if made and made[0].kind == "concat":
+        return _hide_behind(site, made[0])
     key, rule, crossed = _rule(site, axes, chosen=len(op.activations) > 1)
 
     def run(call: Call, s: Tensor, index: Tensor | None = None) -> Tensor:
@@ -59,6 +73,32 @@ def favoured(site: Site, keep: int | None) -> Hide:
             best = torch.topk(m, keep, dim=-1, sorted=False).indices
             m = m.masked_fill(torch.ones_like(m, dtype=torch.bool).scatter(-1, best, False), lowest)
         return torch.where(m == lowest, m, s + m)
+
+    return run
+
+
+def _hide_behind(site: Site, joined: Op) -> Hide:
+    """The same where entries of windows stand behind keys; an index says which of the entries are seen."""
+    axes, chosen = site.op.axes, len(site.op.activations) > 1
+    parts = [next(a for a in t.axes if a not in joined.axes) for t in joined.inputs]
+    makers = [next((made for made in site.makers(part) if made.kind in MAKERS), None) for part in parts]
+    rules = [sight(site, made, chosen) for made in makers if made is not None]
+    if len(rules) != 2 or len(parts) != 2 or rules[0][1] is None or not isinstance(rules[1][1], Windows):
+        raise site.refuse(f"which of the keys {axes[-1]} a query sees is not known")
+    (key, near), other, far = rules[0], rules[1][0], rules[1][1]
+
+    def run(call: Call, s: Tensor, index: Tensor | None = None) -> Tensor:
+        n, c = s.shape[-2:]
+        count = (call.past + n) // far.rate
+        left = call.once(("mask", key, n, c - count), lambda: _hidden(call, near, False, n, c - count, s.device))
+        right = call.once(("mask", other, n, count), lambda: _hidden(call, far, False, n, count, s.device))
+        if index is not None and count:
+            right = right | torch.ones((*index.shape[:-1], count), dtype=torch.bool, device=s.device).scatter(
+                -1, index, False
+            )
+        lead = max((left, right), key=Tensor.dim).shape[:-1]
+        hidden = torch.cat((left.expand(*lead, c - count), right.expand(*lead, count)), -1)
+        return s.masked_fill(_placed(hidden, axes), torch.finfo(s.dtype).min)
 
     return run
 
@@ -109,11 +149,11 @@ def _hidden(call: Call, rule: Rule | None, crossed: bool, n: int, c: int, device
     found = None
     if rule is not None:
         queries = torch.arange(call.past, call.past + n, device=device)[:, None]
-        first = call.past + n - c
+        first = 0 if isinstance(rule, Windows) else call.past + n - c
         keys = torch.arange(first, first + c, device=device)[None, :]
         found = ~rule(queries, keys)
     padding = call.source_mask if crossed else call.mask
-    if padding is not None:
+    if padding is not None and not isinstance(rule, Windows):  # which refuse padding where they are made
         there = padding.to(torch.bool)
         absent = ~there[:, there.shape[1] - c :][:, None, :]
         found = absent if found is None else found | absent
@@ -138,6 +178,9 @@ def sight(site: Site, maker: Op, chosen: bool = False) -> tuple[Any, Rule | None
         if reach is not None:
             return ("reach", reach), lambda q, k: (q - k).abs() <= reach
         return ("keys",), None
+    if maker.kind == "collect":
+        rate = int(values["rate"])
+        return ("windows", rate), Windows(rate)
     window, near, chunk = (values.get(name) for name in ("window", "near", "chunk"))
     if values.get("top") is not None and (values.get("block") is not None or not chosen):
         raise site.refuse("attention to the best few keys is run where the mask is given their index")

@@ -15,6 +15,7 @@ from torch import Tensor
 
 from assay.errors import BuildError
 from assay.execution.sites import Call, Site
+from assay.kinds.compress import slots_of
 from assay.records import dataclass
 
 Turn = Callable[[Call, Tensor], Tensor]
@@ -197,15 +198,16 @@ def rotation(site: Site) -> Turn:
     except BuildError as error:
         raise site.refuse(str(error)) from None
     turned, spread, sign = STYLES[style]
+    last = style in LAST
     pairs = len(spectrum.frequencies)
-    at = next(a for a in axes if a in ("n", "m", "c"))
+    at, name, place = _places(site, axes)
     ones = (1,) * (len(axes) - 2 - axes.index(at))  # axes between the tokens and the width
     mixed = _mixed(values, pairs)
-    whole = (kind, width, head, theta, op.attr("scaling"), style, len(ones), site.model.trained)
+    whole = (kind, width, head, theta, op.attr("scaling"), style, len(ones), site.model.trained, name)
     key = _KNOWN.setdefault(whole, ("rope", len(_KNOWN)))
 
     def angles(call: Call, x: Tensor) -> tuple[Tensor, Tensor]:
-        angle = call.where().to(torch.float32)[..., None] * spectrum.of(call).to(x.device)
+        angle = place(call, x).to(torch.float32)[..., None] * spectrum.of(call).to(x.device)
         angle = angle if angle.dim() < 4 else mixed(angle)
         angle = spread(angle)
         angle = angle.reshape(*angle.shape[:-1], *ones, 2 * pairs)
@@ -215,10 +217,33 @@ def rotation(site: Site) -> Turn:
         cos, sin = call.once((key, x.dtype), lambda: angles(call, x))
         if 2 * pairs == head:
             return x * cos + turned(x) * sin
+        if last:
+            rest, part = x[..., : head - 2 * pairs], x[..., head - 2 * pairs :]
+            return torch.cat((rest, part * cos + turned(part) * sin), -1)
         part, rest = x[..., : 2 * pairs], x[..., 2 * pairs :]
         return torch.cat((part * cos + turned(part) * sin, rest), -1)
 
     return run
+
+
+def _places(site: Site, axes: tuple[str, ...]) -> tuple[str, Any, Callable[[Call, Tensor], Tensor]]:
+    """The axis that has positions, what tells them from others, and how to get them.
+
+    They are those of tokens, or of the first token of each window that an entry stands for.
+    """
+    for axis in axes:
+        if axis in ("n", "m", "c"):
+            return axis, None, lambda call, x: call.where()
+        made = site.makers(axis)
+        if made and made[0].kind == "pool":
+            rate, dim = site.size(slots_of(made[0])[1]), axes.index(axis)
+
+            def entries(call: Call, x: Tensor, rate: int = rate, dim: int = dim) -> Tensor:
+                first = call.past // rate
+                return torch.arange(first, first + x.shape[dim], device=x.device) * rate
+
+            return axis, rate, entries
+    raise site.refuse("none of its axes has positions")
 
 
 _KNOWN: dict[Any, tuple[str, int]] = {}  # a short name for all that a pass's angles depend on
@@ -271,4 +296,7 @@ STYLES: dict[str | None, Style] = {
     "backward": (_halves, _twice, -1),
     "interleaved": (_neighbours, _each_twice, 1),
     "adjacent": (_neighbours, _each_twice, 1),
+    "last": (_neighbours, _each_twice, 1),
+    "last_back": (_neighbours, _each_twice, -1),
 }
+LAST = ("last", "last_back")  # the last elements of a head are turned, not the first; the turn undone

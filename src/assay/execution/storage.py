@@ -77,11 +77,19 @@ class Tree(nn.Module):  # type: ignore[misc]
 
 
 def allocate(root: Tree, model: Model, dtype: torch.dtype, device: torch.device) -> None:
-    """An empty tensor for each that the description stores."""
+    """An empty tensor for each that the description stores; tables of indices hold integers."""
+    whole = {
+        segment.block.weight(weight.name).path
+        for segment in model.segments
+        for op in segment.block.ops
+        if op.kind == "gather" and op.attr("index")
+        for weight in op.weights
+    }
     for entry in tensors(model):
         shape = tuple(int(size) for size in entry.shape)
+        kept = torch.int64 if entry.path in whole else dtype
         for name, _ in names(entry):
-            root.hold(name, torch.empty(shape, dtype=dtype, device=device), parameter=not entry.buffer)
+            root.hold(name, torch.empty(shape, dtype=kept, device=device), parameter=not entry.buffer)
 
 
 def getter(root: Tree, name: str) -> Getter:
@@ -196,7 +204,8 @@ def _changes(places: list[Place], groups: list[Axes], extent: Callable[[Axes], i
         held.append(place.axes)
     if held == groups:
         return changes
-    held = [tuple(axis for axis in axes if not axis.isdigit()) for axes in held]
+    used = {axis for axes in groups for axis in axes}
+    held = [tuple(a for a in axes if a in used or not (a.isdigit() or extent((a,)) == 1)) for axes in held]
     if sum(map(len, held)) != sum(map(len, groups)):
         raise BuildError(f"{what} is stored along {held}, which is not what it is used along: {groups}")
     filled = [axes for axes in held if axes]

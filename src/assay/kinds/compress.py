@@ -42,7 +42,7 @@ def _made(op: Op) -> str:
     return made[0]
 
 
-def _slots(op: Op) -> tuple[str, str, Axes]:
+def slots_of(op: Op) -> tuple[str, str, Axes]:
     """The axes of tokens and of slots in a window, and those of halves where windows overlap."""
     expect(op, len(op.activations) == 2 and len(op.weights) == 1, "pool takes values, gates and a bias of the slots")
     x, bias = op.activations[0].axes, op.weights[0].axes
@@ -55,11 +55,11 @@ def _slots(op: Op) -> tuple[str, str, Axes]:
 
 def _check_pool(op: Op) -> None:
     _made(op)
-    _slots(op)
+    slots_of(op)
 
 
 def _bind_pool(op: Op, extent: Extent) -> None:
-    tokens, slots, _ = _slots(op)
+    tokens, slots, _ = slots_of(op)
     rate = extent.sizes[slots]
     _, new, _ = filled(extent.sizes[tokens], extent.sizes["past"], rate)
     extent.sizes[_made(op)] = new
@@ -68,7 +68,7 @@ def _bind_pool(op: Op, extent: Extent) -> None:
 
 def _pool(op: Op, extent: Extent) -> Work:
     """A softmax over the slots of a window for each element, and the values' sum under it; no maximum is subtracted."""
-    _, slots, halves = _slots(op)
+    _, slots, halves = slots_of(op)
     span = (*op.axes, slots, *halves)
     terms = extent(span)
     return {"add": terms + 2 * extent.less(span, op.axes), "exp": terms, "divide": terms, "multiply": terms}
@@ -76,7 +76,7 @@ def _pool(op: Op, extent: Extent) -> Work:
 
 def _pool_state(op: Op, extent: Extent) -> Size:
     """Values and gates of the window that is open, and of the last full one's half that the next entry needs."""
-    tokens, slots, halves = _slots(op)
+    tokens, slots, halves = slots_of(op)
     rate = extent.sizes[slots]
     before, now, rest = filled(extent.sizes[tokens], extent.sizes["past"], rate)
     width = extent(a for a in op.axes if a != _made(op))

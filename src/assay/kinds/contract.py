@@ -143,13 +143,13 @@ register(
         layout=_table_layout,
         contracts=True,
     ),
-    Kind("combine", "sum of values times their weights", _check_combine, _combine),
+    Kind("combine", "sum of values times their weights", _check_combine, _combine, attrs=("eps",)),
     Kind(
         "gather",
         "rows of a table by index, `offset` rows further down, or by buckets of a distance: no arithmetic",
         _check_gather,
         weighs=_gather_weighs,
         layout=_table_layout,
-        attrs=("offset", "far", "both"),
+        attrs=("offset", "far", "both", "index"),
     ),
 )

@@ -91,7 +91,7 @@ register(
     Kind("mul", "product of operands", _check_broadcast, _product),
     Kind("div", "quotient of operands", _check_broadcast, _per_element({"divide": 1})),
     Kind("lerp", "x times w plus y times 1 - w", _check_lerp, _lerp),
-    Kind("scale", "times a constant", same_axes, _per_element({"multiply": 1}), attrs=("by",)),
+    Kind("scale", "times a constant", same_axes, _per_element({"multiply": 1}), attrs=("by", "plus")),
     Kind(
         "sinusoid",
         "plus sines and cosines of the position",

@@ -202,7 +202,7 @@ register(
         attrs=("block",),
     ),
     Kind("normalize", "x over its sum", _check_reduce, _normalize, attrs=("over",)),
-    Kind("sinkhorn", "rows and columns of a matrix to sums of one", _check_sinkhorn, _sinkhorn, attrs=("times",)),
+    Kind("sinkhorn", "rows and columns of a matrix to sums of one", _check_sinkhorn, _sinkhorn, attrs=("times", "eps")),
     Kind(
         "near_softmax",
         "for each choice, its share of a softmax over the scores that are near it",

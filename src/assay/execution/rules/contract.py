@@ -150,9 +150,11 @@ def gather(site: Site) -> Run:
     if op.attr("far") is not None:
         return _bucketed(site, rows, after)
     if len(table.axes) == 2:
+        index_made = bool(op.attr("index"))
 
         def run(call: Call, ids: Tensor) -> Tensor:
             y = functional.embedding(ids + offset if offset else ids, rows())
+            y = y.long() if index_made else y
             return y if after is None else after(y)
 
         return run
@@ -167,7 +169,8 @@ def gather(site: Site) -> Run:
 
 def _bucketed(site: Site, rows: Getter, after: Callable[[Tensor], Tensor] | None) -> Run:
     """Rows by the bucket of a distance: each its own up to half of them, then wider and wider ones up to `far`;
-    keys behind the query have the other half where they are seen, `both` (Raffel et al. 2019, 2.1)."""
+    keys behind the query have the other half where they are seen, `both` (Raffel et al. 2019, 2.1).
+    """
     far, both = site.value("far"), bool(site.op.attr("both"))
     table = site.op.weights[0]
     count = site.size(table.axes[0])
@@ -197,8 +200,10 @@ def combine(site: Site) -> Run:
     beside = fit(weights.axes, values.axes)
     summed = [i for i, a in enumerate(values.axes) if a not in op.axes]
     after = fit(tuple(a for a in values.axes if a in op.axes), op.axes)
+    eps = site.value("eps")
 
     def run(call: Call, x: Tensor, w: Tensor) -> Tensor:
+        w = w if eps is None else w + eps
         y = (x * (w if beside is None else beside(w))).sum(summed)
         return y if after is None else after(y)
 

@@ -110,8 +110,8 @@ def lerp(site: Site) -> Run:
 
 @runs("scale")
 def scale(site: Site) -> Run:
-    """Times a constant: of scores 1 / sqrt(k), where nothing is said, over the axes that they were summed over."""
-    by = site.value("by")
+    """Times a constant, plus `plus`: of scores 1 / sqrt(k), where nothing is said, over the axes that were summed."""
+    by, plus = site.value("by"), site.value("plus")
     if by == "1 - lambda_init":
         by = 1 - initial_share(site)
     if isinstance(by, str):
@@ -122,7 +122,7 @@ def scale(site: Site) -> Run:
             raise site.refuse("the constant is not known")
         summed = [a for a in made.inputs[0].axes if a not in made.axes]
         by = math.prod(site.size(a) for a in summed) ** -0.5
-    return lambda call, x: x * by
+    return (lambda call, x: x * by) if plus is None else (lambda call, x: x * by + plus)
 
 
 @runs("softcap")

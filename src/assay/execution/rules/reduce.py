@@ -128,6 +128,23 @@ def normalize(site: Site) -> Run:
     return lambda call, x: x / (x.sum(dim, keepdim=True) + 1e-20)
 
 
+@runs("sinkhorn")
+def sinkhorn(site: Site) -> Run:
+    """Rows and columns of a matrix to sums of one, in turn; `eps` is added to what is given and to every sum."""
+    times, eps = site.value("times", 1), site.value("eps", 0.0)
+    turned = fit(site.op.inputs[0].axes, site.op.axes)
+
+    def run(call: Call, x: Tensor) -> Tensor:
+        x = (x if turned is None else turned(x)) + eps
+        x = x / (x.sum(-2, keepdim=True) + eps)
+        for _ in range(times - 1):
+            x = x / (x.sum(-1, keepdim=True) + eps)
+            x = x / (x.sum(-2, keepdim=True) + eps)
+        return x
+
+    return run
+
+
 @runs("topk")
 def topk(site: Site) -> Run:
     """Indices of the largest along the axes that are traded; of the best groups alone where there are groups."""
@@ -144,6 +161,8 @@ def topk(site: Site) -> Run:
 
     def run(call: Call, x: Tensor) -> Tensor:
         x = x if joined == 1 else x.flatten(-joined)
+        if not x.shape[-1]:  # nothing to choose from: what makes scores of them knows
+            return torch.zeros((*x.shape[:-1], count), dtype=torch.int64, device=x.device)
         if groups and kept and kept < groups:
             x = _best_groups(x, groups, kept, judged)
         indices = torch.topk(x, min(count, x.shape[-1]), dim=-1, sorted=False).indices

@@ -51,8 +51,8 @@ def hy_v4(c: Config) -> Decoder:
     full = sparse(c, latent(c, interleaved=False), sinks=True, gate="element")
     mixers = {"full": full, "shared": replace(full, indexer=None)}
     indices = shared_indices(c, n, lambda i: "full" if i == 0 or (i - 1) % 4 == 0 else "shared")
-    streams = Streams(c.size("hc_mult"), eps=c.positive("hc_eps", 1e-6))
-    c.positive("hc_magnitude", 2.0)
+    plain, magnitude = Norm(affine="none", eps=norm.eps), c.positive("hc_magnitude", 2.0)
+    streams = Streams(c.size("hc_mult"), eps=c.positive("hc_eps", 1e-6), norm=plain, magnitude=magnitude)
     kinds = sparse_layers(c, n, 1, free=False)
     limit = c.positive("swiglu_limit", 10.0)
     experts = routed(c) if "sparse" in kinds else None
@@ -116,7 +116,8 @@ def deepseek_v4(c: Config) -> Decoder:
     c.inert("num_key_value_heads", 1)
     c.inert("hidden_act", "silu")
     n, width, norm = depth(c), c.size("hidden_size"), rms(c)
-    streams = Streams(c.size("hc_mult", 4), c.size("hc_sinkhorn_iters", 20), c.positive("hc_eps", 1e-6))
+    plain = Norm(affine="none", eps=norm.eps)
+    streams = Streams(c.size("hc_mult", 4), c.size("hc_sinkhorn_iters", 20), c.positive("hc_eps", 1e-6), plain)
     mixers = {kind: compressed(c, norm, kind) for kind in (SPARSE_KIND, HEAVY, SLIDING)}
     experts = {kind: v4_experts(c, kind == "hash_moe") for kind in ("hash_moe", "moe")}
     made = _v4_layers(c, n)
@@ -176,9 +177,9 @@ def turning(c: Config, kind: str, width: int, turned: int) -> Rope:
     theta, base = ("rope_theta", 10000.0) if kind == SLIDING else ("compress_rope_theta", 160000.0)
     if label in (c.table("rope_parameters") or {}):
         found = rope(c, width, base, turned / width, label, theta_key=theta)
-        return replace(found, width=found.width or width)
+        return replace(found, width=found.width or width, style="last")
     scaled = rope(c, width, base, turned / width, theta_key=theta)
-    return replace(scaled, width=turned, scaling=None if kind == SLIDING else scaled.scaling)
+    return replace(scaled, width=turned, style="last", scaling=None if kind == SLIDING else scaled.scaling)
 
 
 def compressor(c: Config, kind: str, rotary: int) -> Compressor | None:
