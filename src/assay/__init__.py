@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     from assay.report.explain import Explanation, explain
     from assay.sources import load
     from assay.spec import Block, Model, Op, Segment, Tensor, Weight
+    from assay.studies.compare import Comparison, compare
     from assay.studies.result import Sweep
     from assay.studies.sweep import sweep
 
@@ -62,6 +63,7 @@ __all__ = [
     "Block",
     "BuildError",
     "Cache",
+    "Comparison",
     "Convention",
     "Count",
     "Crossover",
@@ -89,6 +91,7 @@ __all__ = [
     "Weight",
     "block",
     "build",
+    "compare",
     "count",
     "crossovers",
     "explain",
@@ -116,6 +119,7 @@ _HOME = {
     "assay.report.explain": "Explanation explain",
     "assay.sources": "load",
     "assay.spec": "Block Model Op Segment Tensor Weight",
+    "assay.studies.compare": "Comparison compare",
     "assay.studies.result": "Sweep",
     "assay.studies.sweep": "sweep",
 }
