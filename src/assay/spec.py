@@ -179,6 +179,7 @@ class Segment:
     axes: Mapping[str, Size | str | tuple[str, int]] = field(default_factory=dict)
     absorbed: Block | None = None
     passes: int = 1  # how often each layer runs, where a model goes through its layers several times
+    turns: tuple[int, ...] = ()  # at which turns these are, where segments behind each other take turns
 
     @property
     def copies(self) -> int:

@@ -15,13 +15,13 @@ transformers = pytest.importorskip("transformers")
 TOLERANCE = 1e-5  # of logits in float32, of the largest of them
 
 
-def theirs(config: dict[str, Any], auto: str = "AutoModelForCausalLM", seed: int = 0) -> Any:
-    """The library's model of a small config, with random weights none of which is left as it was initialized."""
+def theirs(config: dict[str, Any], auto: str = "AutoModelForCausalLM", seed: int = 0, attention: str = "eager") -> Any:
+    """The library's model of a small config, in float32, with random weights none of which is as it was initialized."""
     torch.manual_seed(seed)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         made = transformers.AutoConfig.for_model(**config)
-        made._attn_implementation = "eager"
+        made._attn_implementation = attention
         cls = getattr(transformers, auto)
         model = cls.from_config(made) if auto.startswith("Auto") else cls._from_config(made)
     with torch.no_grad():
@@ -34,7 +34,7 @@ def theirs(config: dict[str, Any], auto: str = "AutoModelForCausalLM", seed: int
         for parameter in model.parameters():
             if parameter.dim() <= 1:
                 parameter.add_(0.1 * torch.randn_like(parameter))
-    return model.eval()
+    return model.float().eval()
 
 
 def ours(model: Any) -> Any:
@@ -63,9 +63,11 @@ def agree(a: Any, b: Any, tolerance: float = TOLERANCE) -> None:
     assert difference <= tolerance, f"logits differ by {difference:.2e}"
 
 
-def same_logits(config: dict[str, Any], auto: str = "AutoModelForCausalLM", tokens: int = 13) -> tuple[Any, Any]:
+def same_logits(
+    config: dict[str, Any], auto: str = "AutoModelForCausalLM", tokens: int = 13, attention: str = "eager"
+) -> tuple[Any, Any]:
     """Both models of a config, after their logits agreed: for all tokens at once, and ours step by step as well."""
-    their = theirs(config, auto)
+    their = theirs(config, auto, attention=attention)
     own = ours(their)
     given = ids(their, tokens)
     with torch.no_grad():

@@ -27,15 +27,30 @@ class Hierarchy(Decoder):
         """The embedding, the first sum, the two stacks, what joins them, the head."""
         first, *_, last = super().segments(names)
         half = self.depth // 2
-        made = [first, self._once("start", ops("other", "x = add(x[b n d], Start[d]) -> [b n d]"), names)]
-        runs = (self.slow * self.fast, self.slow)
-        for passes, layers, (state, own) in zip(
-            runs, (self.layers[:half], self.layers[half:]), self.states.items(), strict=True
+        start = ops("other", "slow = view(x[b n d]) -> [b n d]", "x = add(x[b n d], Start[d]) -> [b n d]")
+        made, joins = [first, self._once("start", start, names)], []
+        for layers, (state, own), turns, (mine, other) in zip(
+            (self.layers[:half], self.layers[half:]),
+            self.states.items(),
+            self.turns(),
+            (("fast", "slow"), ("slow", "fast")),
+            strict=True,
         ):
-            made += [replace(found, passes=passes) for found in self._stack(state, layers, own)]
-        turn = [*self.norm.ops("x", "x", "c"), *ops("other", "x = add(x[b n d], z[b n d]) -> [b n d]")]
-        made.append(replace(self._once("turn", turn, names), passes=sum(runs) - 1))
-        return (*made, last)
+            made += [replace(found, passes=len(turns), turns=turns) for found in self._stack(state, layers, own)]
+            turn = [
+                *self.norm.ops("x", mine, "c"),
+                *ops("other", f"x = add({mine}[b n d], {other}[b n d]) -> [b n d]"),
+            ]
+            again = tuple(t for t in turns if t < self.slow * (self.fast + 1) - 1)  # the head norms what comes last
+            if again:
+                joins.append(replace(self._once(f"{mine} turn", turn, names), passes=len(again), turns=again))
+        return (*made, *joins, last)
+
+    def turns(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """When the fast stack runs, and when the slow one."""
+        period = self.fast + 1
+        slow = tuple(cycle * period + self.fast for cycle in range(self.slow))
+        return tuple(turn for turn in range(self.slow * period) if turn not in slow), slow
 
     def _once(self, name: str, made: Sequence[Op], names: Mapping[str, str]) -> Segment:
         return Segment(name, make_block(name, made, {"d": self.width}, names))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from importlib import import_module
+from itertools import groupby
 from typing import Any
 
 import torch
@@ -211,9 +212,9 @@ class Executable(Tree):
     def _layers(self, segments: Sequence[Segment], needed: frozenset[str]) -> list[Layer]:
         """The layers of some segments in the order in which they run, ready to."""
         weights = {id(segment): Weights(segment, segment.block, _static(segment)) for segment in segments}
-        return [self._layer(segment, weights[id(segment)], layer, needed) for segment, layer in in_order(segments)]
+        return [self._layer(one, weights[id(one)], layer, turn, needed) for one, layer, turn in in_order(segments)]
 
-    def _layer(self, segment: Segment, weights: Weights, layer: int | None, needed: frozenset[str]) -> Layer:
+    def _layer(self, segment: Segment, weights: Weights, layer: int | None, turn: int, needed: frozenset[str]) -> Layer:
         block = segment.block
         slots: dict[str, int] = {}
         reads: list[tuple[str, tuple[str, ...], int]] = []
@@ -227,7 +228,7 @@ class Executable(Tree):
                     count += 1
             inputs = tuple(slots[operand.name] for operand in op.activations)
             rule = RULES.get(op.kind)
-            site = Site(self.description, self, weights, index, layer)
+            site = Site(self.description, self, weights, index, layer, turn)
             if rule is None:
                 raise site.refuse(f"the kind {kind_of(op).name} has no function in PyTorch yet")
             rows.append((op, rule(site), inputs, count))
@@ -245,24 +246,37 @@ class Executable(Tree):
         return Layer(segment, block, layer, tuple(reversed(steps)), count, tuple(reads), gives, weights, self)
 
 
-def in_order(segments: Sequence[Segment]) -> Iterator[tuple[Segment, int | None]]:
-    """Each layer of some segments in the order in which they run, None where a segment occurs once.
+def in_order(segments: Sequence[Segment]) -> Iterator[tuple[Segment, int | None, int]]:
+    """Each layer of some segments in the order in which they run, and at which turn: None where it occurs once.
 
     Distinct layers of one stack are segments behind each other that share their indices out among them.
     """
+    for turning, group in groupby(segments, lambda segment: bool(segment.turns)):
+        found = list(group)
+        if not turning:
+            yield from _stacked(found)
+            continue
+        for turn in sorted({turn for segment in found for turn in segment.turns}):
+            once = {id(s): replace(s, passes=1) for s in found if turn in s.turns}
+            back = {id(once[id(s)]): s for s in found if id(s) in once}
+            yield from ((back[id(segment)], layer, turn) for segment, layer, _ in _stacked(list(once.values())))
+
+
+def _stacked(segments: Sequence[Segment]) -> Iterator[tuple[Segment, int | None, int]]:
+    """The same of segments that do not take turns."""
     stack: dict[int, Segment] = {}
     for segment in [*segments, None]:
         layers = segment.layers if segment is not None and segment.passes == 1 else ()
         if not layers or stack.keys() & layers:
-            yield from ((stack[layer], layer) for layer in sorted(stack))
+            yield from ((stack[layer], layer, 0) for layer in sorted(stack))
             stack = {}
         if segment is None:
             return
         if layers:
             stack.update(dict.fromkeys(layers, segment))
         else:
-            for _ in range(segment.passes):
-                yield from ((segment, layer) for layer in segment.layers or (None,))
+            for turn in range(segment.passes):
+                yield from ((segment, layer, turn) for layer in segment.layers or (None,))
 
 
 def given(call: Call, name: str, axes: tuple[str, ...], layer: Layer) -> Tensor:

@@ -85,8 +85,9 @@ class Call:
 class Site:
     """Where an op stands: its layer, its operands, its weights, the sizes that no setting changes."""
 
-    def __init__(self, model: Model, root: Tree, weights: Weights, index: int, layer: int | None) -> None:
+    def __init__(self, model: Model, root: Tree, weights: Weights, index: int, layer: int | None, turn: int = 0) -> None:
         self.model, self.root, self.stored, self.index, self.layer = model, root, weights, index, layer
+        self.turn = turn  # where layers run several times
         self.block, self.segment = weights.block, weights.segment
         self.op: Op = self.block.ops[index]
 
@@ -116,7 +117,7 @@ class Site:
     @property
     def key(self) -> Hashable:
         """What tells the state of this op from all others."""
-        return (self.segment.name, self.segment.layers, self.layer, self.index)
+        return (self.segment.name, self.segment.layers, self.layer, self.index, self.turn)
 
     def where(self) -> str:
         """The op as an error names it."""

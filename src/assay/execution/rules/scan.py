@@ -357,7 +357,7 @@ def _before(site: Site, operand: Operand) -> Callable[[Call], Tensor]:
     made = next((i for i in range(site.index - 1, -1, -1) if site.block.ops[i].name == operand.name), None)
     if made is None or site.block.ops[made].kind != "peak":
         raise site.refuse(f"{operand} is the largest exponent so far, which peak makes")
-    key = ("before", Site(site.model, site.root, site.stored, made, site.layer).key)
+    key = ("before", Site(site.model, site.root, site.stored, made, site.layer, site.turn).key)
     return lambda call: call.memo[key]
 
 
