@@ -85,7 +85,9 @@ class Call:
 class Site:
     """Where an op stands: its layer, its operands, its weights, the sizes that no setting changes."""
 
-    def __init__(self, model: Model, root: Tree, weights: Weights, index: int, layer: int | None, turn: int = 0) -> None:
+    def __init__(
+        self, model: Model, root: Tree, weights: Weights, index: int, layer: int | None, turn: int = 0
+    ) -> None:
         self.model, self.root, self.stored, self.index, self.layer = model, root, weights, index, layer
         self.turn = turn  # where layers run several times
         self.block, self.segment = weights.block, weights.segment
