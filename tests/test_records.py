@@ -6,10 +6,13 @@ import copy
 import dataclasses
 import inspect
 import pickle
+import re
+from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
 
+import assay
 from assay.records import dataclass, field, replace
 
 
@@ -118,3 +121,10 @@ def test_the_signature_is_known_before_and_after_the_first_instance() -> None:
         assert Fresh(1, y=3) == Fresh(x=1, y=3)
         with pytest.raises(TypeError, match=r"Fresh.__init__\(\) got an unexpected keyword argument 'z'"):
             Fresh(1, z=3)  # type: ignore[call-arg]
+
+
+def test_no_module_brings_the_standard_ones() -> None:
+    """They cost a short command more than all else it does; this project's own module asks for them when it must."""
+    source = Path(assay.__file__).parent
+    brought = re.compile(r"^(from|import) dataclasses\b", re.MULTILINE)
+    assert [path.name for path in source.rglob("*.py") if brought.search(path.read_text(encoding="utf-8"))] == []

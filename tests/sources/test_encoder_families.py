@@ -230,11 +230,11 @@ CLASSES: list[tuple[str, str, dict[str, str]]] = [
     ("fnet", "FNet", _BERT),
     ("esm", "Esm", {k: _BERT[k] for k in ("Model", "ForSequenceClassification", "ForTokenClassification")}),
     ("longformer", "Longformer", _ROBERTA),
-    ("big_bird", "BigBird", {k: _BERT[k] for k in ("Model", "ForSequenceClassification", "ForTokenClassification")}),
+    ("big_bird", "BigBird", {k: v for k, v in _BERT.items() if v not in (QUESTION, CHOICE, NEXT)}),
     ("mra", "Mra", _OWN),
     ("luke", "Luke", {k: _BERT[k] for k in ("Model", "ForSequenceClassification", "ForTokenClassification")}),
     ("ultrabert", "Ultrabert", {k: _BERT[k] for k in ("Model", "ForSequenceClassification", "ForTokenClassification")}),
-    ("mobilebert", "MobileBert", {k: v for k, v in _BERT.items() if v != PRETRAINING}),
+    ("mobilebert", "MobileBert", _BERT),
 ]
 # keys that a type has beside those of SMALL, or in other words
 OWN: dict[str, dict[str, Any]] = {

@@ -174,3 +174,31 @@ def test_what_is_left_in_a_file_with_a_tower() -> None:
     for inner, key in (("text_config", "n_layer"), ("vision_config", "n_head")):
         with pytest.raises(assay.SourceError, match=rf"{inner}\.{key} is 7: not known for llava"):
             assay.load({**llava, inner: {**llava[inner], key: 7}})
+
+
+# keys of a family's own files that no size follows from
+OWN = {
+    "switch_transformers": {"capacity_factor": 1.25, "min_tokens_per_group": 4, "add_router_probs": False},
+    "xlm": {"same_enc_dec": True, "share_inout_emb": True, "is_encoder": True},
+    "gemma3n_text": {"query_pre_attn_scalar": 256},
+    "convbert": {"linear_groups": 1},
+}
+
+
+@pytest.mark.parametrize("model_type", OWN)
+def test_keys_of_a_familys_own_files(model_type: str) -> None:
+    plain = assay.load({"model_type": model_type})
+    assert assay.load({"model_type": model_type, **OWN[model_type]}).segments == plain.segments
+
+
+def test_groups_of_another_layer_are_not_left_out() -> None:
+    with pytest.raises(assay.SourceError, match=r"linear_groups is 2; it must be 1 or null for this model_type"):
+        assay.load({"model_type": "convbert", "linear_groups": 2})
+
+
+def test_t5_under_the_name_of_its_first_files() -> None:
+    old, new = (
+        assay.load({"model_type": "t5", "architectures": [f"T5{end}"]})
+        for end in ("WithLMHeadModel", "ForConditionalGeneration")
+    )
+    assert (old.cls, old.segments, old.notes) == (new.cls, new.segments, ())

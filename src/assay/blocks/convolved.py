@@ -7,12 +7,11 @@ key/value heads, R the router's width, U as much once more, Z the experts and th
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-
 from assay.blocks.attention import Attention
 from assay.blocks.ends import Embedding, Norm
 from assay.blocks.moe import Moe
 from assay.blocks.stacks import Step
+from assay.records import dataclass, replace
 from assay.spec import Op, ops
 
 

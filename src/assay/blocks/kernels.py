@@ -5,9 +5,8 @@ Axes: K columns of the convolution.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from assay.blocks.attention import Attention, Rope
+from assay.records import dataclass
 from assay.spec import Op, ops
 
 

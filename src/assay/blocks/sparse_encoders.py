@@ -6,13 +6,12 @@ j the inner width of an adapter or of a head.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from assay.blocks.attention import Attention
 from assay.blocks.encoders import MaskedHead, Tables
 from assay.blocks.ends import VOCABULARY, Norm
 from assay.blocks.mlp import Mlp
 from assay.blocks.stacks import Layer
+from assay.records import dataclass
 from assay.spec import Op, ops
 
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 from assay.blocks import Decoder, Layer, Rope
 from assay.blocks.attention import Attention
 from assay.blocks.encoders import Encoder, Pooler, Tables, Together
 from assay.blocks.kernels import Expected, Nystrom, Turned
+from assay.records import replace
 from assay.sources.config import Config
 from assay.sources.families.common import (
     BASE,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 
 from assay.blocks import Decoder, Layer, Norm
 from assay.blocks.compact import (
@@ -16,8 +15,9 @@ from assay.blocks.compact import (
     SplitHead,
     Trigrams,
 )
-from assay.blocks.encoders import Encoder, Pooler
-from assay.blocks.stacks import Branch, Step
+from assay.blocks.encoders import Encoder, Pooler, Together
+from assay.blocks.stacks import Branch, Ending, Step
+from assay.records import replace
 from assay.sources.config import Config
 from assay.sources.families.bert_kin import always_pooled, with_tables
 from assay.sources.families.common import BASE, MASKED, PRETRAINING, SEQUENCE, activation, apart, depth, labels
@@ -127,6 +127,7 @@ def convbert(c: Config) -> Encoder:
     if kernel % 2 == 0:
         c.fail("conv_kernel_size", "odd, so that each token has as many neighbours to either side")
     attention = MixedAttention(heads, heads, d // heads // 2, bias="qkvo", sees="all", kernel=kernel)
+    c.inert("linear_groups", 1)
     groups, names, norm = c.size("num_groups", 1), None, norm_of(c)
     mlp: GroupedMlp | None = None
     if groups > 1:
@@ -212,7 +213,18 @@ def _mobile_pooler(count: int | None, labelled: bool) -> Callable[[Config, Decod
     return end
 
 
+def _mobile_pretraining(c: Config, made: Decoder) -> Together:
+    pair = _mobile_pooler(2, True)(c, made)
+    assert pair is not None
+    return Together((pair, _mobile_masked(c, made)))
+
+
 _POOLED = {BASE: (None, False), SEQUENCE: (None, True), CHOICE: (1, True), NEXT: (2, True)}
+_MOBILE_ENDS: dict[str, Callable[[Config, Decoder], Ending | None]] = {
+    MASKED: _mobile_masked,
+    PRETRAINING: _mobile_pretraining,
+    **{role: _mobile_pooler(*said) for role, said in _POOLED.items()},
+}
 
 
 @encoder(
@@ -220,11 +232,8 @@ _POOLED = {BASE: (None, False), SEQUENCE: (None, True), CHOICE: (1, True), NEXT:
     stem="MobileBert",
     names=_mobile_names(4),
     classes=tuple(
-        replace(one, end=_mobile_masked if one.role == MASKED else _mobile_pooler(*_POOLED[one.role]))
-        if one.role in (MASKED, *_POOLED)
-        else one
+        replace(one, end=_MOBILE_ENDS[one.role]) if one.role in _MOBILE_ENDS else one
         for one in bert_classes("mobilebert.", _MOBILE_HEAD)
-        if one.role != PRETRAINING
     ),
     harmless=("classifier_activation",),
 )

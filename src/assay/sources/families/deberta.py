@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 from assay.blocks import Attention, Decoder, Layer
 from assay.blocks.disentangled import Convolved, Disentangled, Distances
 from assay.blocks.encoders import Encoder, MaskedHead, Pooler
 from assay.errors import SourceError
+from assay.records import replace
 from assay.sources.config import Config
 from assay.sources.families.common import (
     ACTIVATIONS,

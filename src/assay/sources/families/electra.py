@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 from assay.blocks import Decoder
 from assay.blocks.encoders import Encoder, MaskedHead, Pooler, Shared, Together
+from assay.records import replace
 from assay.sources.config import Config
 from assay.sources.families.common import (
     BASE,

@@ -70,7 +70,10 @@ def positions_of(c: Config, width: int, kind: str, partial: float = 1.0) -> Any:
     return rope(c, width, base, partial if full else 1.0, kind=kind, theta_key=key)
 
 
-@family("gemma3n_text", cls="Gemma3nForCausalLM", names=GEMMA3N, harmless=("altup_coef_clip", "altup_active_idx"))
+HARMLESS_3N = ("altup_coef_clip", "altup_active_idx", "query_pre_attn_scalar")  # scores are not scaled
+
+
+@family("gemma3n_text", cls="Gemma3nForCausalLM", names=GEMMA3N, harmless=HARMLESS_3N)
 def gemma3n_text(c: Config) -> Decoder:
     """Google DeepMind 2025: four streams, of which each layer updates one; the last layers make no keys."""
     c.inert("altup_correct_scale", True)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 
 from assay.blocks import Attention, Body, Branch, Decoder, Embedding, Head, Layer, Mlp, Moe, Norm, Rope, Router, Step
 from assay.blocks.linear import GatedLru, Lightning, MatrixLstm, Rwkv, RwkvMlp
+from assay.records import replace
 from assay.sources.config import Config
 from assay.sources.families.common import (
     activation,

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 from assay.blocks import Attention, Body, Branch, Decoder, Layer, Mlp, Moe, Step
 from assay.blocks.moe import LatentMoe
+from assay.records import replace
 from assay.sources.config import Config
 from assay.sources.families.common import activation, by_kind, family, heads, label, rms, stack, under
 from assay.sources.families.experts import LAYER, chosen, grouped

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from assay.blocks import Attention, Mlp
 from assay.blocks.encoders import Encoder, Tables
+from assay.records import dataclass
 from assay.sources.config import Config
 from assay.sources.families.common import (
     activation,

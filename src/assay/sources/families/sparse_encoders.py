@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from assay.blocks import Attention, Decoder, Layer, Mlp
 from assay.blocks.encoders import Encoder, Pooler, Tables, Together
 from assay.blocks.long_source import BlockSparse
@@ -15,11 +13,13 @@ from assay.blocks.sparse_encoders import (
     Numbered,
     Reserved,
 )
+from assay.records import replace
 from assay.sources.config import Config
 from assay.sources.families.bert_kin import always_pooled, with_attention
 from assay.sources.families.common import (
     BASE,
     MASKED,
+    PRETRAINING,
     SEQUENCE,
     TOKEN,
     Class,
@@ -116,7 +116,7 @@ _FIRST = {"Wfirst": "bert.pooler.weight"}
     stem="BigBird",
     names=stored("bert."),
     classes=(
-        *(one for one in always_pooled("bert.", BERT_HEAD, "pooler") if one.role in (MASKED, BASE, TOKEN)),
+        *(one for one in always_pooled("bert.", BERT_HEAD, "pooler") if one.role in (MASKED, BASE, TOKEN, PRETRAINING)),
         Class(
             SEQUENCE,
             "ForSequenceClassification",

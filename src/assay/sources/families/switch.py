@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from assay.blocks import Mlp, Moe, Router
 from assay.blocks.encoder_decoder import EncoderDecoder, SpareEmbedding
 from assay.blocks.stacks import Body
+from assay.records import replace
 from assay.sources.config import Config
 from assay.sources.families.common import activation, apart, family
 from assay.sources.families.t5 import CLASSES, HARMLESS, crossing, defaults, depths, halves, t5_names
@@ -49,7 +48,14 @@ def sparse(c: Config, side: str, layers: int) -> list[bool]:
         *HARMLESS,
         *("expert_capacity", "router_jitter_noise", "router_dtype", "router_ignore_padding_tokens", "router_type"),
         *("router_z_loss_coef", "router_aux_loss_coef", "add_router_probs", "batch_prioritized_routing"),
-        *("num_selected_experts", "feed_forward_proj", "is_gated_act", "router_group_size"),
+        *(
+            "num_selected_experts",
+            "feed_forward_proj",
+            "is_gated_act",
+            "router_group_size",
+            "capacity_factor",
+            "min_tokens_per_group",
+        ),
     ),
     classes=CLASSES,
 )

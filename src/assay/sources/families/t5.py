@@ -5,13 +5,13 @@ their own. The first layer of each half holds the table of distances, and the ot
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any, Literal
 
 from assay.blocks import Attention, Branch, CrossAttention, Decoder, Embedding, Final, Head, Layer, Mlp, Norm, Step
 from assay.blocks.encoder_decoder import EncoderDecoder, of
 from assay.blocks.encoders import Encoder
 from assay.blocks.stacks import Body
+from assay.records import replace
 from assay.sources.config import Config
 from assay.sources.families.bart import projections, sides
 from assay.sources.families.common import (
@@ -172,7 +172,10 @@ HARMLESS = (
 )
 
 
-@family("t5", cls="T5ForConditionalGeneration", names=PLAIN, harmless=HARMLESS, classes=CLASSES)
+OLD = ("T5WithLMHeadModel",)  # as configs of 2019 name the class
+
+
+@family("t5", cls="T5ForConditionalGeneration", names=PLAIN, harmless=HARMLESS, classes=CLASSES, also=OLD)
 def t5(c: Config) -> EncoderDecoder:
     """Raffel et al. 2019, arXiv:1910.10683; version 1.1 gates its MLP and unties its head."""
     defaults(c, vocab_size=32128, d_model=512, d_kv=64, d_ff=2048, num_layers=6, num_heads=8, feed_forward_proj="relu")

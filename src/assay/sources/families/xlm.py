@@ -59,7 +59,7 @@ XLM_CLASSES = (
 _HARMLESS = """
     asm_cutoffs asm_div_value bos_index eos_index pad_index unk_index mask_index lang_id id2lang lang2id embed_init_std
     init_std start_n_top end_n_top summary_type summary_use_proj summary_proj_to_labels layerdrop max_vocab min_count
-    sinusoidal_embeddings encoder_only pad_token_id
+    sinusoidal_embeddings encoder_only pad_token_id same_enc_dec
 """.split()
 
 
