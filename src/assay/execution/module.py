@@ -5,15 +5,18 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from importlib import import_module
 from itertools import groupby
+from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from assay.errors import BuildError
+from assay.execution.generate import generate
 from assay.execution.initial import initialize
 from assay.execution.sites import RULES, Call, Run, Site
 from assay.execution.storage import Tree, Weights, allocate
+from assay.execution.weights import load_weights, save_weights
 from assay.kinds import kind_of
 from assay.readings.binding import bind, placed
 from assay.readings.setting import Setting, setting
@@ -91,7 +94,7 @@ class Executable(Tree):
     def __init__(self, model: Model, dtype: torch.dtype, device: torch.device, fused: bool = False) -> None:
         super().__init__()
         self.description = model
-        model = fuse(model) if fused else model
+        self._runs = model = fuse(model) if fused else model
         allocate(self, model, dtype, device)
         encoders = [s for s in model.segments if s.axes.get("n") == SOURCE]
         self.paired = bool(encoders) and len(encoders) < len(model.segments)
@@ -157,16 +160,31 @@ class Executable(Tree):
     def each(self) -> list[Layer]:
         """The plan where every text of a batch has positions of its own."""
         if self._each is None:
-            needed = _needed(self.description)
-            changed = {id(s): per_text(s) for s in self.description.segments}
+            needed = _needed(self._runs)
+            changed = {id(s): per_text(s) for s in self._runs.segments}
             again = {id(new): self._layers([new], needed) for old, new in changed.items() if id(new) != old}
-            rows = {id(s): iter(again.get(id(changed[id(s)]), ())) for s in self.description.segments}
+            rows = {id(s): iter(again.get(id(changed[id(s)]), ())) for s in self._runs.segments}
             self._each = [next(rows[id(layer.segment)], layer) for layer in self.plan]
         return self._each
 
     def cache(self) -> Cache:
         """An empty cache, to be given to every pass of one text."""
         return Cache()
+
+    def generate(self, tokens: Tensor, new: int, source: Tensor | None = None, **options: Any) -> Tensor:
+        """`tokens` `[b n]` and up to `new` more, with a cache; see `assay.execution.generate` for the options."""
+        return generate(self, tokens, new, source, **options)
+
+    def load(self, path: str | Path) -> tuple[str, ...]:
+        """Take every weight from a safetensors file, or a checkpoint's folder, by the library's or the published names.
+
+        The names of tensors that are there and not needed. Raises BuildError for one that is missing or does not fit.
+        """
+        return load_weights(self, path)
+
+    def save(self, path: str | Path) -> None:
+        """Write every weight to a safetensors file, by the library's names."""
+        save_weights(self, path)
 
     def _asked(self, batch: int, n: int, past: int, source: int | None, logits: str) -> tuple[Any, ...]:
         return (batch, n, past, source, logits)

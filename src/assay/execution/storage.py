@@ -9,20 +9,21 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 from math import prod
+from typing import Protocol
 
 import torch
 from torch import Tensor, nn
 
 from assay.errors import BuildError
 from assay.readings.tensors import Entry, dimensions, tensors
-from assay.records import dataclass
-from assay.spec import Axes, Block, Model, Segment
+from assay.records import dataclass, replace
+from assay.spec import Axes, Block, Model, Segment, Weight
 from assay.spec import Tensor as Operand
 
 Getter = Callable[[], Tensor]
 Change = Callable[[Tensor], Tensor]
 
-_EACH = re.compile(r"\{(?!i\})([^{}]+)\}")  # axes in a path: one tensor for each index of them
+_EACH = re.compile(r"\{(?!i(?:-1)?\})([^{}]+)\}")  # axes in a path: one tensor for each index of them
 
 
 @dataclass(frozen=True)
@@ -75,6 +76,23 @@ class Tree(nn.Module):  # type: ignore[misc]
             owner = child
         return owner, leaf
 
+    def getter(self, name: str) -> Getter:
+        """What is stored under a name, at the time of asking: a parameter may be replaced."""
+        owner, leaf = self.owner(name)
+        kept = owner._parameters if leaf in owner._parameters else owner._buffers
+
+        def get() -> Tensor:
+            return kept[leaf]
+
+        return get
+
+
+class Shelf(Protocol):
+    """What holds tensors by their names: a model, or files."""
+
+    def getter(self, name: str) -> Getter:
+        """How to get a tensor when it is asked for."""
+
 
 def allocate(root: Tree, model: Model, dtype: torch.dtype, device: torch.device) -> None:
     """An empty tensor for each that the description stores; tables of indices hold integers."""
@@ -90,17 +108,6 @@ def allocate(root: Tree, model: Model, dtype: torch.dtype, device: torch.device)
         kept = torch.int64 if entry.path in whole else dtype
         for name, _ in names(entry):
             root.hold(name, torch.empty(shape, dtype=kept, device=device), parameter=not entry.buffer)
-
-
-def getter(root: Tree, name: str) -> Getter:
-    """What is stored under a name, at the time of asking: a parameter may be replaced."""
-    owner, leaf = root.owner(name)
-    kept = owner._parameters if leaf in owner._parameters else owner._buffers
-
-    def get() -> Tensor:
-        return kept[leaf]
-
-    return get
 
 
 class Weights:
@@ -146,17 +153,38 @@ class Weights:
         """The axes for each index of which there is a tensor of its own."""
         return tuple(axis for found in _EACH.findall(self.block.weight(weight).path) for axis in found.split())
 
-    def stored(self, root: Tree, weight: str, layer: int | None) -> Getter:
+    def stored(self, root: Shelf, weight: str, layer: int | None) -> Getter:
         """What holds a weight; where there is a tensor for each head or expert, all of them behind each other."""
-        path = self.block.weight(weight).path
-        if layer is not None:
-            path = path.replace("{i}", str(layer))
-        each = self.each(weight)
-        if not each:
-            return getter(root, path)
-        return _stack([getter(root, _EACH.sub(str(j), path)) for j in range(self.extent(each))])
+        parts = [root.getter(name) for name in self.names(weight, layer)]
+        return _stack(parts) if self.each(weight) else parts[0]
 
-    def view(self, root: Tree, weight: Operand, layer: int | None, groups: Sequence[Axes]) -> Getter:
+    def names(self, weight: str, layer: int | None) -> list[str]:
+        """What the tensors are called that hold a weight."""
+        path = numbered(self.block.weight(weight).path, layer)
+        each = self.each(weight)
+        return [_EACH.sub(str(j), path) for j in range(self.extent(each))] if each else [path]
+
+    def shapes(self, weight: str, layer: int | None) -> list[tuple[str, tuple[int, ...]]]:
+        """The same with the shape of each."""
+        each = self.each(weight)
+        kept = [place for place in self.places(weight) if not each or not set(place.axes) <= set(each)]
+        shape = tuple(self.extent(p.before) * (p.whole if p.before or p.shared else self.extent(p.axes)) for p in kept)
+        return [(name, shape) for name in self.names(weight, layer)]
+
+    def published(self) -> Weights:
+        """The same weights as published files hold them."""
+        stored: dict[str, Weight] = {}
+        for op in self.block.ops:
+            for weight in op.weights:
+                where = self.block.weight(weight.name)
+                path = where.published or where.path
+                each = {axis for found in _EACH.findall(path) for axis in found.split()}
+                dims = dimensions(op, weight, where.published_layout or where.layout)
+                layout = " ".join(dim for dim in dims if dim not in each)
+                stored.setdefault(weight.name, Weight(path, layout, where.buffer))
+        return Weights(self.segment, replace(self.block, stored=stored), self.sizes)
+
+    def view(self, root: Shelf, weight: Operand, layer: int | None, groups: Sequence[Axes]) -> Getter:
         """A weight with one dimension for each group of axes, made of what is stored whenever it is asked for."""
         each = self.each(weight.name)
         stored = self.stored(root, weight.name, layer)
@@ -177,6 +205,11 @@ class Weights:
             return tensor
 
         return get
+
+
+def numbered(path: str, layer: int | None) -> str:
+    """A path with the number of its layer, or of the one before."""
+    return path if layer is None else path.replace("{i}", str(layer)).replace("{i-1}", str(layer - 1))
 
 
 def _stack(parts: list[Getter]) -> Getter:
