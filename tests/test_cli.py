@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from assay.cli import main
+from assay.commands import COMMANDS
 from assay.report.meant import ELSEWHERE
 
 CONFIG = {
@@ -340,7 +341,7 @@ def test_conventions_are_explained(capsys: pytest.CaptureFixture[str]) -> None:
         (["--seq_len=4"], "unrecognized arguments: --seq_len=4; did you mean --tokens? see assay --help"),
         (["--dtype", "int8"], "unrecognized arguments: --dtype int8; did you mean --weights? see assay --help"),
         (["--batch"], "argument --batch: expected one argument; see assay --help"),
-        (["more"], "unrecognized arguments: more; a command (ops, tensors, checkpoint, models, families) comes first,"),
+        (["more"], f"unrecognized arguments: more; a command ({', '.join(COMMANDS)}) comes first,"),
     ],
 )
 def test_a_mistake_is_one_line(capsys: pytest.CaptureFixture[str], config: str, words: list[str], line: str) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any
 
 from assay.readings.conventions import CONVENTIONS
@@ -188,23 +188,32 @@ def origin(letter: Letter, made: Derivation, script: Script = TEXT) -> str:
         return letter.origin
     if axis in SETTING and not letter.where:
         return SETTING[axis]
-    return derived(axis, letter, {str(one.symbol): one for one in made.legend})
+    return derived(axis, letter, made)
 
 
-def derived(axis: str, letter: Letter, known: Mapping[str, Letter]) -> str:
-    """A size that no key gives, in terms of those that keys give."""
+def derived(axis: str, letter: Letter, made: Derivation) -> str:
+    """A size that no key gives, in terms of those that keys give: by letter, or by key where that is no letter here."""
+    blocks = [segment.block for segment in made.model.segments if segment.name in letter.where]
+    block = next((one for one in blocks if one.sizes.get(axis) == letter.value), None)
+    if block is None:
+        return ""
+    letters = {str(one.symbol) for one in made.legend}
 
-    def value(name: str) -> int:
-        return known[name].value if name in known else 0
+    def size(name: str) -> int:
+        found: int = block.sizes.get(name, 0)
+        return found
 
-    if axis == "r" and value("g") * letter.value == value("h") > 0:
-        return "= h/g"
-    if axis == "k" and value("o") and value("o") + value("p") == letter.value:
-        return "= o + p"
-    if axis in ("k", "v") and value("h") * letter.value == value("d") > 0:
-        return "= d/h"
-    if axis == "f" and letter.value == 4 * value("d"):
-        return "= 4d"
+    def name(of: str) -> str:
+        return of if of in letters else block.origins.get(of, of)
+
+    if axis == "r" and size("g") * letter.value == size("h") > 0:
+        return f"= {name('h')}/{name('g')}"
+    if axis == "k" and size("o") and size("o") + size("p") == letter.value:
+        return f"= {name('o')} + {name('p')}"
+    if axis in ("k", "v") and size("h") * letter.value == size("d") > 0:
+        return f"= {name('d')}/{name('h')}"
+    if axis == "f" and letter.value == 4 * size("d"):
+        return f"= 4{name('d')}" if name("d") == "d" else f"= 4 {name('d')}"
     return ""
 
 
