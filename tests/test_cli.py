@@ -125,6 +125,7 @@ def test_json_keeps_its_contract(capsys: pytest.CaptureFixture[str], config: str
         "source": None,
         "images": 0,
         "image_tokens": None,
+        "sounds": 0,
         "logits": "last",
         "latent": "expanded",
         "convention": "matmul",

@@ -202,7 +202,8 @@ class Sight:
 
     `images` is how many there are where nothing is said. Where an image may have any size, `tokens` is how many one
     makes where nothing is said, `says` of what size that is, and `patches` how many the tower sees for each of them.
-    `alone` is the positions of an image in a model without text, whose tokens these are.
+    `alone` is the positions of an image in a model without text, whose tokens these are. `sounds` where sounds are
+    counted apart from images.
     """
 
     images: int = 0
@@ -210,6 +211,7 @@ class Sight:
     patches: int = 1
     alone: int | None = None
     says: str = ""
+    sounds: bool = False
 
 
 @dataclass(frozen=True)

@@ -14,11 +14,7 @@ from assay.errors import SourceError
 from assay.readings.check import check
 from assay.readings.count import count
 from assay.readings.tensors import tensors
-from assay.records import replace
-from assay.sources.config import Config
-from assay.sources.families.gemma3n import hearing
 from assay.sources.huggingface import read_config
-from assay.spec import Model, Sight
 
 needs_library = pytest.mark.skipif(not has_library(), reason="needs torch and transformers")
 
@@ -140,10 +136,9 @@ def test_flops_of_a_sound(case: str, tokens: int, filled: int) -> None:
     with FlopCounterMode(display=False) as counter, torch.no_grad():
         made = theirs.model.get_audio_features(torch.zeros((1, 3000, 20)), torch.zeros((1, 3000), dtype=torch.bool))
     assert made.pooler_output.shape[1] == tokens
-    tower = hearing(Config(MOBILE[case]["audio_config"], "config"), TEXT["hidden_size"])
-    heard = replace(tower, axes={**tower.axes, "b": "images"}, part="tower")
-    alone = Model("ear", heard.segments({}), settings=heard.settings, sight=Sight(images=1, alone=tokens))
-    assert count(alone).flops.total == counter.get_total_flops() - filled
+    ours = read_config(MOBILE[case], "config", "model")
+    assert count(ours, sounds=2).flops.by_part["tower"] == 2 * (counter.get_total_flops() - filled)
+    assert count(ours, sounds=0).flops.by_part["tower"] == 0
 
 
 @needs_library

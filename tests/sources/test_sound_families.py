@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from library import check_against_library, differences, has_library, our_ledger, their_ledger
 
-from assay.errors import SourceError
+from assay.errors import SettingError, SourceError
 from assay.readings.count import count
 from assay.sources.huggingface import read_config
 
@@ -303,9 +303,18 @@ def test_bounds_of_matrices_are_stored() -> None:
     assert sum(entry.times for entry in ours) == len(stored)
 
 
-def test_sounds_beside_images_are_no_work() -> None:
+def test_sounds_beside_images_are_asked_for_apart() -> None:
     model = read_config(BOTH, "config", "model")
     seen = {key: value for key, value in BOTH.items() if key != "audio_config"}
     deaf = read_config(seen, "config", "model")
     assert count(model, images=2).flops.total == count(deaf, images=2).flops.total
-    assert "each of --images is an image: no work on sounds is counted" in model.notes
+    blind = {key: value for key, value in BOTH.items() if key != "vision_config"}
+    heard = count(read_config(blind, "config", "model"), images=3).flops.by_part["tower"]
+    both = count(model, batch=2, images=2, sounds=3).flops.by_part["tower"]
+    assert both == 2 * (heard + count(deaf, images=2).flops.by_part["tower"])
+    assert count(model, tokens=1, past=9, sounds=3).flops.by_part["tower"] == 0  # heard in an earlier pass
+    assert "each of --sounds is a sound of half a minute, 750 tokens" in model.notes
+    with pytest.raises(SettingError, match="sounds is 3; model has towers of one sort, for --images"):
+        count(read_config(blind, "config", "model"), sounds=3)
+    with pytest.raises(SettingError, match="sounds is 3; llama has no tower to hear them"):
+        count(read_config({"model_type": "llama"}, "config", "llama"), sounds=3)

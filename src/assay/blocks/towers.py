@@ -277,8 +277,8 @@ class Multimodal:
 
     @property
     def settings(self) -> tuple[str, ...]:
-        """What the text model can be asked, and images."""
-        return (*self.text.settings, "images")
+        """What the text model can be asked, images, and sounds where they are counted apart."""
+        return (*self.text.settings, "images", *(("sounds",) if self.sight.sounds else ()))
 
     @property
     def width(self) -> int:

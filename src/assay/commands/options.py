@@ -55,6 +55,7 @@ def setting_options(parser: Parser, lengths: bool = True) -> None:
     add(
         "--images", metavar="I", help="images (or sounds) of each sequence, where the model has a tower; 0 if not given"
     )
+    add("--sounds", metavar="S", help="sounds of each sequence, where the model has towers of both; 0 if not given")
     add("--image-tokens", metavar="T", help="tokens that one image makes, where images may have any size")
     add("--logits", metavar="WHICH", default="all", help="positions that get logits: all (the default) or last")
     add("--latent", metavar="HOW", default="expanded", help="latent attention: expanded (the default) or absorbed")
@@ -68,7 +69,7 @@ def setting_options(parser: Parser, lengths: bool = True) -> None:
 
 
 # the settings that are sizes, with the least that each may be
-SIZES = {"batch": 1, "tokens": 1, "past": 0, "context": 1, "source": 1, "images": 0, "image_tokens": 1}
+SIZES = {"batch": 1, "tokens": 1, "past": 0, "context": 1, "source": 1, "images": 0, "image_tokens": 1, "sounds": 0}
 
 
 def setting(args: Namespace) -> dict[str, Any]:

@@ -198,6 +198,7 @@ def count(
     source: object = None,
     images: object = None,
     image_tokens: object = None,
+    sounds: object = None,
     latent: str = "expanded",
     **sizes: object,
 ) -> Count:
@@ -205,9 +206,10 @@ def count(
 
     `batch`, `tokens` and `past` are each an int, a NumPy array or a SymPy symbol; `context` is past + tokens.
     `source` is an encoder-decoder's source tokens, `images` how many images (or stretches of sound) a sequence holds,
-    `image_tokens` how many tokens each makes where images of any size may be. `logits` is all or last, `latent` how
-    latent attention runs: expanded or absorbed; `convention` names what a FLOP is. `weights`, `cache` and `state` are
-    dtypes; weights are in the model's own format where none is named. Raises SettingError and SizeError.
+    `image_tokens` how many tokens each makes where images of any size may be, `sounds` how many sounds where there are
+    towers of both. `logits` is all or last, `latent` how latent attention runs: expanded or absorbed; `convention`
+    names what a FLOP is. `weights`, `cache` and `state` are dtypes; weights are in the model's own format where none is
+    named. Raises SettingError and SizeError.
     """
     whole = model if isinstance(model, Model) else as_model(model, sizes)
     if sizes and whole is model:
@@ -227,6 +229,7 @@ def count(
         source=source,
         images=images,
         image_tokens=image_tokens,
+        sounds=sounds,
         latent=latent,
     )
     return count_setting(whole, asked)

@@ -23,6 +23,7 @@ SETTING = {
     "m": "--source",
     "frames": "--source",
     "images": "--images",
+    "sounds": "--sounds",
     "image_tokens": "--image-tokens",
 }
 SAYS = {
@@ -30,6 +31,7 @@ SAYS = {
     "L": "layers",
     "frames": "the source before it is divided into positions",
     "images": "images or sounds of a sequence",
+    "sounds": "sounds of a sequence",
     "image_tokens": "tokens that an image makes",
     "keys": AXES["c"],
     "pairs": "pairs that the mask lets through",

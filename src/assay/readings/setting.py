@@ -42,6 +42,7 @@ class Setting:
     cache: str = "bf16"
     state: str = "fp32"
     quantized: bool = False  # weights in the formats of the model's own scheme; `weights` is then what others have
+    sounds: Size = 0  # where a model both sees and hears
 
     @property
     def context(self) -> Size:
@@ -50,7 +51,8 @@ class Setting:
 
     def does_as(self, other: Setting) -> bool:
         """True where another asks for the same pass: all is the same but dtypes, which cost no FLOPs."""
-        asked = ("batch", "tokens", "past", "source", "images", "image_tokens", "logits", "latent", "convention")
+        asked = ("batch", "tokens", "past", "source", "images", "sounds", "image_tokens", "logits")
+        asked += ("latent", "convention")
         return all(same(getattr(self, name), getattr(other, name)) for name in asked)
 
     def sizes(self) -> dict[str, Size]:
@@ -72,6 +74,8 @@ class Setting:
             # of a sequence: those seen in this pass and in all; sequences that have any
             sizes["images_now"], sizes["images_each"] = now, self.images
             sizes["seeing"] = self.batch * minimum(self.images, 1)
+        if not is_integer(self.sounds) or self.sounds:
+            sizes["sounds"] = self.batch * only_at_zero(self.sounds, self.past)
         if self.image_tokens is not None:
             sizes["image_tokens"] = self.image_tokens
             sizes["patches"] = self.image_tokens * self.token_patches
@@ -93,6 +97,7 @@ def setting(
     source: object = None,
     images: object = None,
     image_tokens: object = None,
+    sounds: object = None,
     latent: str = "expanded",
 ) -> Setting:
     """The setting asked for, checked against the model. Raises SettingError and SizeError."""
@@ -122,6 +127,7 @@ def setting(
         dtype(cache or (kept if BITS[kept] >= 16 else "bf16"), "cache"),
         dtype(state, "state"),
         model.scheme is not None and not weights,
+        _sounds(model, sounds),
     )
 
 
@@ -185,6 +191,16 @@ def _images(model: Model, images: object) -> Size:
             raise SettingError(f"images is {images}; {model.name} has no tower to see them")
         return 0
     return lift(sight.images if images is None else images, "images", least=0 if sight.alone is None else 1)
+
+
+def _sounds(model: Model, sounds: object) -> Size:
+    """Stretches of sound of each sequence, in a model that sees images as well: none unless asked for."""
+    if "sounds" not in model.settings:
+        if sounds is not None and not (is_integer(sounds) and sounds == 0):
+            tower = "towers of one sort, for --images" if model.sight is not None else "no tower to hear them"
+            raise SettingError(f"sounds is {sounds}; {model.name} has {tower}")
+        return 0
+    return lift(0 if sounds is None else sounds, "sounds", least=0)
 
 
 def _image_tokens(model: Model, tokens: object) -> Size | None:

@@ -85,6 +85,7 @@ class Symbols:
             tokens=tokens,
             past=context - tokens,
             images=of("images", asked.images),
+            sounds=of("sounds", asked.sounds),
             image_tokens=None if asked.image_tokens is None else symbol("image_tokens", asked.image_tokens),
             source=None if asked.source is None else symbol("m", asked.source),
             stride=(1, 0),

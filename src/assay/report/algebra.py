@@ -15,9 +15,9 @@ _POWERS = str.maketrans("0123456789-", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻")
 _BELOW = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
 
 # letters in the order in which a term has them; others stand behind these
-ORDER = "L b images frames n m M c t image_tokens keys pairs w chunk e a V d h g r k v f".split()
+ORDER = "L b images sounds frames n m M c t image_tokens keys pairs w chunk e a V d h g r k v f".split()
 TOKENS = ("n", "m", "M", "c", "t", "image_tokens", "frames", "w", "chunk", "keys", "pairs")
-FEW = ("L", "b", "images", "h", "g", "r")  # what there are of something, which does not count as a degree
+FEW = ("L", "b", "images", "sounds", "h", "g", "r")  # what there are of something, which does not count as a degree
 
 
 @dataclass(frozen=True)

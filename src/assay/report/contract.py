@@ -85,6 +85,7 @@ def setting_object(asked: Setting) -> dict[str, Any]:
         "source": asked.source,
         "images": asked.images,
         "image_tokens": asked.image_tokens,
+        "sounds": asked.sounds,
         "logits": asked.logits,
         "latent": asked.latent,
         "convention": asked.convention,

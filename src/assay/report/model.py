@@ -118,6 +118,7 @@ def asked_for(counted: Count, latent: bool = True) -> str:
     ]
     said += [f"source {digits(asked.source)}"] if asked.source is not None else []
     said += [f"images {digits(asked.images)}"] if asked.images else []
+    said += [f"sounds {digits(asked.sounds)}"] if asked.sounds else []
     said += ["latent attention absorbed"] if asked.latent == "absorbed" and latent else []
     return " · ".join([*said, f"logits {asked.logits}", f"convention {asked.convention}"])
 

@@ -172,4 +172,5 @@ def gemma3n(c: Config) -> Multimodal:
         c.fail("vision_soft_tokens_per_image", f"{tokens}, which is what the tower makes of an image")
     towers = [seeing(c.child("vision_config"), width, tokens), hearing(c.child("audio_config"), width)]
     c.notes.append(f"each of --images is one of {SIDE} x {SIDE} pixels, {tokens} tokens")
-    return beside(c, text, towers, Sight())
+    c.notes.append(f"each of --sounds is one of half a minute, {towers[1].axes['o']} tokens")
+    return beside(c, text, towers, Sight(sounds=True))

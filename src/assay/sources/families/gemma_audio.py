@@ -56,10 +56,7 @@ MATRICES = ("Wu1", "Wd1", "Wq", "Wk", "Wv", "Wo", "Wua", "Wub", "Wpoint", "Wu2",
 
 
 def hearing(c: Config, text: int, alone: bool) -> Tower:
-    """The tower under `audio_config`; its sounds are what --images counts where there is no other tower.
-
-    Beside a tower of images no sound is heard: its weights are there, its work is not counted.
-    """
+    """The tower under `audio_config`; its sounds are what --images counts where there is no other tower."""
     c.absent(hidden_size=1024, num_hidden_layers=12, num_attention_heads=8, hidden_act="silu")
     c.skip("model_type", "gradient_clipping", "attention_invalid_logits_value")
     width, heads, act = c.size("hidden_size"), c.size("num_attention_heads"), activation(c)
@@ -96,5 +93,5 @@ def hearing(c: Config, text: int, alone: bool) -> Tower:
     made += Norm(affine="none", eps=given).ops("y", "y", "projector", "b n l", "l")
     made += ops("tower", "y = linear(y[b n l], Wp1[l j]) -> [b n j]")
     end = Drawn("projector", tuple(made), {"d": width, "l": c.size("output_proj_dims", 1536), "j": text})
-    axes = {"n": POSITIONS, "a": 2 * POSITIONS, "m": 4 * POSITIONS} | ({} if alone else {"b": 0})
+    axes = {"n": POSITIONS, "a": 2 * POSITIONS, "m": 4 * POSITIONS} | ({} if alone else {"b": "sounds"})
     return Tower(start, (layer,) * depth(c), (end,), width, axes, GEMMA4, called="audio")

@@ -53,10 +53,8 @@ def gemma4(c: Config) -> Multimodal:
     heard = []
     if c.has("audio_config"):
         heard = [hearing(c.child("audio_config"), int(text[0].width), not whole)]
-        sound = (
-            f"a sound of half a minute, {POSITIONS} tokens" if not whole else "an image: no work on sounds is counted"
-        )
-        c.notes.append(f"each of --images is {sound}")
+        asked = "--sounds" if whole else "--images"
+        c.notes.append(f"each of {asked} is a sound of half a minute, {POSITIONS} tokens")
     else:
         c.inert("audio_config")
     if not whole:
@@ -87,7 +85,8 @@ def gemma4(c: Config) -> Multimodal:
     made += ops("tower", "y = linear(y[b o d], Wp1[d j]) -> [b o j]")
     end = Drawn("projector", tuple(made), {"d": width, "q": side * side, "j": text[0].width})
     tokens = c.size("vision_soft_tokens_per_image", seen.size("default_output_length", 280))
-    sight = Sight(tokens=int(tokens), patches=side * side, says="of the size that the config asks for")
+    says = "of the size that the config asks for"
+    sight = Sight(tokens=int(tokens), patches=side * side, says=says, sounds=bool(heard))
     axes = {"n": "patches", "o": "image_tokens"}
     tower = Tower(first, (layer,) * depth(seen), (end,), width, axes, GEMMA4, called="vision")
     return beside(c, text, [tower, *heard], sight)
