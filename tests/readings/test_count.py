@@ -82,6 +82,8 @@ def test_arrays_are_refused_as_ints_are() -> None:
 def test_what_is_no_model() -> None:
     with pytest.raises(SettingError, match="takes a model or a block, not a dict"):
         count({"model_type": "llama"})  # type: ignore[arg-type]
+    with pytest.raises(SettingError, match=r"not the name 'llama-3-8b'; assay\.load makes a model of it"):
+        count("llama-3-8b")  # type: ignore[arg-type]
 
 
 def test_an_open_axis_is_asked_for() -> None:

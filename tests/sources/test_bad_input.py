@@ -224,7 +224,7 @@ def test_other_things(what: Any) -> None:
         ("architectures", "LlamaForCausalLM", "architectures is 'LlamaForCausalLM'; it must be a list of class names"),
         ("quantization_config", 4, "quantization_config is 4; it must be an object"),
         ("torch_dtype", 16, "torch_dtype is 16; it must be a string"),
-        ("hiden_act", "silu", "might change the model; did you mean hidden_act\\? --allow hiden_act leaves"),
+        ("hiden_act", "silu", "might change the model; did you mean hidden_act\\? --allow hiden_act \\(in"),
         ("memory", 4, "memory is 4: not known for llama, and might change the model; --allow memory"),
         ("bad\nkey", {"x": 1}, r"bad\\nkey is {'x': 1}: not known"),
         ("add_cross_attention", True, "is true: not known for llama unless add_cross_attention false, and might"),

@@ -14,13 +14,17 @@ from assay.spec import Block, Model, Segment, Weight
 def as_model(block: Block, sizes: Mapping[str, object]) -> Model:
     """A block alone, as a model of one segment."""
     if not isinstance(block, Block):
-        raise SettingError(f"it takes a model or a block, not a {type(block).__name__}; assay.load makes a model")
+        raise SettingError(f"it takes a model or a block, not {_named(block)}; assay.load makes a model of it")
     lifted = {axis: lift(size, axis) for axis, size in sizes.items()}
     axes = block.axes()
     for axis in lifted:
         if axis not in axes:
             raise SettingError(f"{axis} is no size of {block.name}, whose axes are {', '.join(sorted(axes))}")
     return Model(block.name, (Segment(block.name, block.resize(**lifted)),))
+
+
+def _named(value: object) -> str:
+    return f"the name {value!r}" if isinstance(value, str) else f"a {type(value).__name__}"
 
 
 def placed(segment: Segment, sizes: Mapping[str, Size]) -> dict[str, Size]:

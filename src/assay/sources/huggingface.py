@@ -180,7 +180,8 @@ def _unknown(c: Config, family: Family, allow: Collection[str], segments: Iterab
     if unknown:
         said = ", ".join(f"{shown(path)} is {short(value)}" for path, value in list(unknown.items())[:MOST])
         more = f" and {len(unknown) - MOST} more keys" if len(unknown) > MOST else ""
-        letting = " ".join(f"--allow {shown(path)}" for path in list(unknown)[:MOST])
+        named = [shown(path) for path in list(unknown)[:MOST]]
+        letting = f"{' '.join(f'--allow {name}' for name in named)} (in Python allow={named})"
         raise SourceError(
             f"{c.where}: {said}{more}: not known for {family.model_type}{_unless(unknown)}, and might change "
             f"the model; {_meant(c, unknown)}{letting} leaves it out of account"
