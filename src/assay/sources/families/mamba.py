@@ -180,7 +180,8 @@ def mamba2_mixer(
 
 def step_limits(c: Config) -> tuple[float | None, float | None]:
     """The bounds of `time_step_limit`, None where a bound does not bind: a step is above zero."""
-    bounds = [_bound(value) for value in c.data.get("time_step_limit") or (0.0, math.inf)]
+    said = c.data.get("time_step_limit") or (0.0, math.inf)
+    bounds = [_bound(value) for value in said] if isinstance(said, list | tuple) else []
     if len(bounds) != 2 or None in bounds:
         c.fail("time_step_limit", "a list of two numbers, the second perhaps Infinity")
     c.skip("time_step_limit")
