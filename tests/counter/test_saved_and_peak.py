@@ -161,3 +161,13 @@ def test_gradients_are_left_as_they_were() -> None:
     assert net.bias.grad is None
     assert given.grad is None
     assert net.weight.grad.unique().tolist() == [7.0]
+
+
+def test_an_unused_result_that_its_op_keeps_is_gone_with_it() -> None:
+    def code(x: Any) -> Any:
+        for _ in range(9):
+            torch.relu(2 * x)  # ReLU keeps its own result, which nobody asks for
+        return (3 * x).square().sum()
+
+    x = torch.ones(5, 7, requires_grad=True)
+    assert measure(code, x, backward=True).saved.activations == 5 * 7 * 4  # one after the other, never two

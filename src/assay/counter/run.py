@@ -64,7 +64,8 @@ def measure(
         if not in_backward():
             path = paths.here()
             saved[path] = saved.get(path, 0) + storages.save(tensor)
-        return tensor
+        # an op that keeps its own result must not hold itself alive by it
+        return tensor if tensor.grad_fn is None else tensor.data
 
     leaves = None
     if backward:
@@ -95,7 +96,7 @@ def _run(code: Callable[[], Any], leaves: list[Any] | None, contexts: Any, keep:
     from torch.autograd.graph import saved_tensors_hooks
 
     paths, counting = contexts
-    kept = saved_tensors_hooks(keep, lambda tensor: tensor)  # the tensor itself: nothing is run or held for it
+    kept = saved_tensors_hooks(keep, lambda tensor: tensor)  # nothing is run for it
     with _uncompiled(), _explained(), paths, counting, kept:
         result = code()
         if leaves is not None:
