@@ -103,7 +103,10 @@ def experts(c: Config, mlp: Mlp) -> Moe:
     count = c.size("num_experts")
     if count < 2:
         c.fail("num_experts", "an integer of at least 2: each token passes two of them")
-    kept = 1.0 - c.number("moe_token_dropout", 0.2)  # in evaluation all of an output is kept, so much smaller
+    dropped = c.number("moe_token_dropout", 0.2)
+    if dropped is None:
+        c.fail("moe_token_dropout", "a number")
+    kept = 1.0 - dropped  # in evaluation all of an output is kept, so much smaller
     router = Router(bias=c.flag("router_bias", False), normalize=True, scale=kept)
     return Moe(count, 2, mlp.width, router, gated=False, activation=mlp.activation, bias="ud")
 
