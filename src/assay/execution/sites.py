@@ -95,7 +95,10 @@ class Site:
 
     def size(self, axis: str) -> int:
         """The size of an axis of the architecture."""
-        return self.stored.sizes[axis]
+        size = self.stored.sizes.get(axis)
+        if size is None:
+            raise self.refuse(f"the size of {axis} is not known before it runs")
+        return size
 
     def value(self, name: str, default: Any = None) -> Any:
         """An attribute; where it names a size of the block, that size."""
