@@ -195,14 +195,14 @@ def rotation(site: Site) -> Turn:
     theta = site.value("theta") or 10000.0
     try:
         spectrum = SCALINGS[kind](Table(kind, width, head, theta, values, site.model.trained))
+        pairs = len(spectrum.frequencies)
+        mixed = _mixed(values, pairs)
     except BuildError as error:
         raise site.refuse(str(error)) from None
     turned, spread, sign = STYLES[style]
     last = style in LAST
-    pairs = len(spectrum.frequencies)
     at, name, place = _places(site, axes)
     ones = (1,) * (len(axes) - 2 - axes.index(at))  # axes between the tokens and the width
-    mixed = _mixed(values, pairs)
     whole = (kind, width, head, theta, op.attr("scaling"), style, len(ones), site.model.trained, name)
     key = _KNOWN.setdefault(whole, ("rope", len(_KNOWN)))
 
@@ -254,7 +254,17 @@ def _mixed(values: Mapping[str, Any], pairs: int) -> Callable[[Tensor], Tensor]:
 
     Either sections of pairs behind each other, or one pair of each in turn as long as there are any left.
     """
-    sections = values.get("mrope_section") or (pairs, 0, 0)
+    sections = values.get("mrope_section")
+    if sections is None:
+
+        def refuse(angle: Tensor) -> Tensor:
+            raise BuildError(
+                "positions in time, height and width: the config has no mrope_section that shares pairs out"
+            )
+
+        return refuse
+    if len(sections) < 3 or sum(sections) != pairs:
+        raise BuildError(f"mrope_section shares out {sum(sections)} pairs of {pairs}")
     which = torch.repeat_interleave(torch.arange(len(sections), device="cpu") % 3, torch.tensor(sections, device="cpu"))
     if values.get("mrope_interleaved"):
         which = torch.zeros(pairs, dtype=torch.int64, device="cpu")
@@ -298,5 +308,6 @@ STYLES: dict[str | None, Style] = {
     "adjacent": (_neighbours, _each_twice, 1),
     "last": (_neighbours, _each_twice, 1),
     "last_back": (_neighbours, _each_twice, -1),
+    "last_halves": (_halves, _twice, 1),
 }
-LAST = ("last", "last_back")  # the last elements of a head are turned, not the first; the turn undone
+LAST = ("last", "last_back", "last_halves")  # the last elements of a head are turned, not the first; or turned back

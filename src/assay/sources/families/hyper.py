@@ -48,7 +48,9 @@ def hy_v4(c: Config) -> Decoder:
     c.size("q_lora_rank")
     c.inert("mlp_bias", False)
     n, norm = depth(c), rms(c)
-    full = sparse(c, latent(c, interleaved=False), sinks=True, gate="element")
+    full = sparse(c, latent(c, interleaved=False), style="last_halves", sinks=True, gate="element")
+    own = Norm("layernorm", "gain+bias", norm.eps)  # of the indexer's keys
+    full = replace(full, indexer=replace(full.indexer, norm=own))
     mixers = {"full": full, "shared": replace(full, indexer=None)}
     indices = shared_indices(c, n, lambda i: "full" if i == 0 or (i - 1) % 4 == 0 else "shared")
     plain, magnitude = Norm(affine="none", eps=norm.eps), c.positive("hc_magnitude", 2.0)
