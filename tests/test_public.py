@@ -18,9 +18,9 @@ import assay
 ROOT = Path(__file__).resolve().parents[1]
 NAMES = """
     CONVENTIONS AssayError Block BuildError Cache Comparison Convention Count Crossover Entry Explanation Flops KindError
-    MeasureError Measurement Model NotationError Op Parameters Regime Row Segment Setting SettingError SizeError
+    MeasureError Measurement Model NotationError Op Parameters Proposal Regime Row Segment Setting SettingError SizeError
     SourceError Sweep Tensor UnknownModel Utilization Weight
-    block build compare count crossovers explain flops_per_token load measure mfu regimes sweep tensors
+    block build compare count crossovers design explain flops_per_token load measure mfu regimes sweep tensors
 """.split()
 LLAMA = {
     "model_type": "llama",

@@ -54,6 +54,7 @@ if TYPE_CHECKING:
     from assay.sources import load
     from assay.spec import Block, Model, Op, Segment, Tensor, Weight
     from assay.studies.compare import Comparison, compare
+    from assay.studies.design import Proposal, design
     from assay.studies.result import Sweep
     from assay.studies.sweep import sweep
 
@@ -77,6 +78,7 @@ __all__ = [
     "NotationError",
     "Op",
     "Parameters",
+    "Proposal",
     "Regime",
     "Row",
     "Segment",
@@ -94,6 +96,7 @@ __all__ = [
     "compare",
     "count",
     "crossovers",
+    "design",
     "explain",
     "flops_per_token",
     "load",
@@ -120,6 +123,7 @@ _HOME = {
     "assay.sources": "load",
     "assay.spec": "Block Model Op Segment Tensor Weight",
     "assay.studies.compare": "Comparison compare",
+    "assay.studies.design": "Proposal design",
     "assay.studies.result": "Sweep",
     "assay.studies.sweep": "sweep",
 }
