@@ -270,6 +270,7 @@ class Kind:
     attrs: tuple[str, ...] = ()
     active: Callable[[Op, Extent, Tensor], Size] | None = None  # of a weight's elements, those one token passes
     contracts: bool = False  # its work holds multiply-adds: what a matmul-only convention looks at
+    borrows: bool = False  # its operand is what another layer made
 
 
 def view(name: str, says: str, check: Callable[[Op], None], **more: Any) -> Kind:

@@ -134,6 +134,7 @@ register(
         _check_append,
         bind=_bind_append,
         attrs=("window", "chunk"),
+        borrows=True,
     ),
     Kind(
         "append",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from assay.kinds import kind_of
 from assay.spec import Block, Model
 
 
@@ -11,12 +12,12 @@ def lent(model: Model) -> Iterator[tuple[str, int]]:
     """Published paths, `{i}` for the layer, and the layer: what makes keys elsewhere, where another's are used."""
     makers: dict[str, str] = {}  # by its path in the public implementation, the published one
     for segment in model.segments:
-        for weight in _made_of(segment.block, "append"):
+        for weight in _kept_of(segment.block):
             where = segment.block.weight(weight)
             if "{i}" in where.path:
                 makers[where.path] = where.published or where.path
     for segment in model.segments:
-        if any(op.kind == "reuse" for op in segment.block.ops):
+        if any(kind_of(op).borrows for op in segment.block.ops):
             own = {segment.block.weight(w.name).path for op in segment.block.ops for w in op.weights}
             for path, published in makers.items():
                 if path not in own:
@@ -24,8 +25,8 @@ def lent(model: Model) -> Iterator[tuple[str, int]]:
                         yield published, layer
 
 
-def _made_of(block: Block, kind: str) -> set[str]:
-    """Every weight that comes before ops of a kind: what these read, what that was made of, and so on."""
+def _kept_of(block: Block) -> set[str]:
+    """Every weight before ops that keep something for the next pass: what these read, what that was made of, and so on."""
     behind: dict[str, set[str]] = {}
     found: set[str] = set()
     for op in block.ops:
@@ -33,6 +34,6 @@ def _made_of(block: Block, kind: str) -> set[str]:
         for tensor in op.activations:
             before |= behind.get(tensor.name, set())
         behind[op.name] = before
-        if op.kind == kind:
+        if kind_of(op).state is not None:
             found |= before
     return found
