@@ -26,7 +26,7 @@ def lent(model: Model) -> Iterator[tuple[str, int]]:
 
 
 def _kept_of(block: Block) -> set[str]:
-    """Every weight before ops that keep something for the next pass: what these read, what that was made of, and so on."""
+    """Every weight before ops that keep something for the next pass: of what these read, of what that was made of."""
     behind: dict[str, set[str]] = {}
     found: set[str] = set()
     for op in block.ops:
