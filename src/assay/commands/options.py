@@ -8,6 +8,7 @@ from typing import Any
 
 from assay.commands.frame import Parser, as_text
 from assay.errors import SettingError
+from assay.readings.setting import SIZES
 from assay.report.table import Style
 from assay.report.units import parse_size, shorten
 from assay.spec import Model
@@ -66,10 +67,6 @@ def setting_options(parser: Parser, lengths: bool = True) -> None:
     kept = "of keys, values and convolution states; the weights' if not given, bf16 where that is narrower"
     add("--cache", metavar="DTYPE", help=kept)
     add("--state", metavar="DTYPE", default="fp32", help="of recurrent states; fp32 if not given")
-
-
-# the settings that are sizes, with the least that each may be
-SIZES = {"batch": 1, "tokens": 1, "past": 0, "context": 1, "source": 1, "images": 0, "image_tokens": 1, "sounds": 0}
 
 
 def setting(args: Namespace) -> dict[str, Any]:

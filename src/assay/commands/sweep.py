@@ -9,12 +9,13 @@ from typing import Any
 from assay.commands.frame import Answer, Parser, as_text
 from assay.commands.options import list_conventions, setting_options, split_size
 from assay.errors import SettingError
+from assay.readings.setting import SIZES
 from assay.report.progress import Progress
 from assay.report.table import style_of_stdout
 from assay.report.units import digits, plural, shorten
 from assay.sources.shown import name as shown
 from assay.studies.ranges import values
-from assay.studies.sweep import EXACT, SIZES, WORDS, Plan, corners, gather, pieces, plan
+from assay.studies.sweep import EXACT, WORDS, Plan, corners, gather, pieces, plan
 
 LENGTHS = ("tokens", "past", "context", "source")  # along which a picture is drawn smoothly
 SMOOTH = 241  # points of a range that says nothing of its steps, in a picture

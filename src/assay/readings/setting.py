@@ -22,6 +22,9 @@ from assay.spec import Model
 
 DEFAULT_TOKENS = 2048
 
+# the settings that are sizes, with the least that each may be
+SIZES = {"batch": 1, "tokens": 1, "past": 0, "context": 1, "source": 1, "images": 0, "image_tokens": 1, "sounds": 0}
+
 
 @dataclass(frozen=True)
 class Setting:

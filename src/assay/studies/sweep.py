@@ -15,6 +15,7 @@ from typing import Any
 from assay.errors import SettingError
 from assay.readings.attention import split
 from assay.readings.count import Count, count
+from assay.readings.setting import SIZES
 from assay.records import dataclass, field
 from assay.report.contract import document
 from assay.report.model import has_latent
@@ -27,9 +28,8 @@ from assay.studies.written import sort_of
 CHUNK = 2**15  # points counted at once: their arrays stay in the processor's cache
 EXACT = 100_000  # points up to which figures are exact integers where nothing is said
 
-# settings that are sizes, in the order of a sweep's rows, with the least that each may be; and those that are words
-SIZES = {"batch": 1, "tokens": 1, "past": 0, "context": 1, "source": 1, "images": 0, "image_tokens": 1}
 PIECES = ("projections", "scores", "softmax", "output")  # of attention, taken apart
+# settings that are words
 WORDS = ("convention", "weights", "cache", "state", "logits", "latent")
 DECIMAL = ("flops.per_token", "cache.marginal_bytes_per_token")  # figures that may be no integers
 INTEGERS = ("model.", "set.", "setting.", "parameters.", "weights.")  # what is never rounded

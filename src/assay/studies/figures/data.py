@@ -24,6 +24,7 @@ AXES = {
     "setting.source": "source tokens",
     "setting.images": "images of a sequence",
     "setting.image_tokens": "tokens of an image",
+    "setting.sounds": "sounds of a sequence",
 }
 
 # settings that titles speak of
