@@ -118,6 +118,14 @@ def test_what_has_no_scores() -> None:
         regimes(assay.load("mamba-130m"), [100])
 
 
+def test_images_have_positions_of_their_own() -> None:
+    said = r"^ViT-B/16 has 197 positions for each image; no length can be asked of it$"
+    with pytest.raises(SettingError, match=said):
+        crossovers(assay.load("vit-b-16"))
+    with pytest.raises(SettingError, match=said):
+        regimes(assay.load("vit-b-16"), [100])
+
+
 def test_lengths_are_not_asked_for() -> None:
     with pytest.raises(SettingError, match=r"^tokens cannot be set: crossovers are over all lengths$"):
         crossovers(assay.load("gpt-2"), tokens=5)

@@ -97,6 +97,7 @@ def crossovers(model: Model, **asked: Any) -> tuple[Crossover, ...]:
     lengths = [name for name in ("tokens", "past", "context") if asked.get(name) is not None]
     if lengths:
         raise SettingError(f"{', '.join(lengths)} cannot be set: crossovers are over all lengths")
+    _with_lengths(model)
     endless = replace(model, positions=None, trained=None)
     measured = {way: Measured(endless, way, asked) for way in ("prefill", "decode")}
     if not measured["prefill"](2)["scores"]:
@@ -104,6 +105,14 @@ def crossovers(model: Model, **asked: Any) -> tuple[Crossover, ...]:
     ways = [way for way in measured if way == "prefill" or "past" in model.settings]
     pairs = [(comparison, measured[way]) for comparison in COMPARISONS for way in comparison.ways if way in ways]
     return tuple(found.crossover(comparison) for comparison, found in pairs if found.has(comparison))
+
+
+def _with_lengths(model: Model) -> None:
+    """Raise SettingError for a model whose images have a number of positions of their own."""
+    if model.sight is not None and model.sight.alone is not None:
+        raise SettingError(
+            f"{model.name} has {model.sight.alone} positions for each image; no length can be asked of it"
+        )
 
 
 def amounts(model: Model, asked: Setting) -> dict[str, Size]:
@@ -341,6 +350,7 @@ class Regime:
 
 def regimes(model: Model, contexts: Iterable[int], **asked: Any) -> tuple[Regime, ...]:
     """Which costs lead at each of some lengths. Raises SettingError where the model has no attention or no MLP."""
+    _with_lengths(model)
     measured = Measured(model, "prefill", asked)
     made = []
     for length in contexts:

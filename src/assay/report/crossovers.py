@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
 
+from assay.errors import SettingError
 from assay.readings.conventions import CONVENTIONS
 from assay.readings.crossovers import AMOUNTS, COMPARISONS, Comparison, Crossover, Regime
-from assay.readings.letters import MISSING
+from assay.readings.letters import MISSING, algebra
 from assay.report.algebra import TEXT, quotient, rank, write
 from assay.report.explain_text import folded
 from assay.report.table import WIDTH, Style, table, wrap
@@ -30,10 +31,19 @@ def report(model: Model, made: Sequence[Crossover], convention: str, batch: int,
     lines += _beyond(model, made)
     if any(one.legend for one in made):
         lines += ["", style.dim("letters"), *_letters(made)]
-    elif all(one.exact is None for one in made):
+    elif not _can_solve():
         lines += ["", MISSING]
     lines += ["", style.dim("what is compared")]
     return lines + table(_sides(made), "<<")
+
+
+def _can_solve() -> bool:
+    """Whether SymPy is there."""
+    try:
+        algebra()
+    except SettingError:
+        return False
+    return True
 
 
 def _rows(made: Sequence[Crossover], style: Style) -> list[str]:
