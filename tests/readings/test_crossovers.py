@@ -131,6 +131,11 @@ def test_lengths_are_not_asked_for() -> None:
         crossovers(assay.load("gpt-2"), tokens=5)
 
 
+def test_sizes_are_integers() -> None:
+    with pytest.raises(SettingError, match=r"^batch is many; crossovers are found for an integer$"):
+        crossovers(assay.load("gpt-2"), batch="many")
+
+
 @pytest.mark.parametrize("edge", [1, 2, 3, 1000, 4097])
 def test_the_least_is_found(edge: int) -> None:
     assert least(lambda n: n >= edge) == edge

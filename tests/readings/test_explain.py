@@ -278,6 +278,24 @@ def test_a_block_of_ones_own() -> None:
     assert write(assay.explain(block, "parameters").closed) == "df"
 
 
+def test_open_sizes_of_a_block_are_given() -> None:
+    block = assay.block("y = linear(x[b n d], W[d f]) -> [b n f]", d=8)
+    assert assay.explain(block, "parameters", f=3).number == 24
+    with pytest.raises(SettingError, match=r"^a model has no open sizes; f cannot be set; what can: batch, tokens, "):
+        assay.explain(assay.load("gpt-2"), "parameters", f=3)
+
+
+@pytest.mark.parametrize("tokens", [sympy.Symbol("n", positive=True, integer=True)])
+def test_sizes_are_integers(tokens: Any) -> None:
+    with pytest.raises(SettingError, match=r"^tokens is n; it must be an integer here: formulas have a letter for it"):
+        assay.explain(assay.load("llama-3-8b"), tokens=tokens)
+
+
+def test_a_derivation_is_named_shortly() -> None:
+    made = assay.explain(assay.load("gpt-2"), "flops", "mlp", tokens=1)
+    assert repr(made) == "<mlp, flops of GPT-2: 113,246,208>"
+
+
 def test_a_part_comes_before_a_kind_of_layer_of_its_name() -> None:
     made = derivation(DEEPSEEK, "parameters", {"part": "experts"})
     assert [stage.name for stage in made.stages] == ["experts"]

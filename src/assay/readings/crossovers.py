@@ -23,7 +23,7 @@ from assay.readings.symbolic import Named, Symbols, running
 from assay.readings.tensors import tensors
 from assay.readings.weights import stored_bytes
 from assay.records import dataclass, replace
-from assay.size import Size
+from assay.size import Size, is_integer
 from assay.spec import Block, Model, Op, Segment, Tensor
 
 MLP = ("mlp", "experts", "router")
@@ -97,6 +97,9 @@ def crossovers(model: Model, **asked: Any) -> tuple[Crossover, ...]:
     lengths = [name for name in ("tokens", "past", "context") if asked.get(name) is not None]
     if lengths:
         raise SettingError(f"{', '.join(lengths)} cannot be set: crossovers are over all lengths")
+    for name in ("batch", "source", "images", "image_tokens"):
+        if asked.get(name) is not None and not is_integer(asked[name]):
+            raise SettingError(f"{name} is {asked[name]}; crossovers are found for an integer")
     _with_lengths(model)
     endless = replace(model, positions=None, trained=None)
     measured = {way: Measured(endless, way, asked) for way in ("prefill", "decode")}

@@ -108,12 +108,17 @@ def derive(model: Model | Block, figure: str = "flops", part: str | None = None,
     """The derivation of a figure, or of what one part of the model adds to it.
 
     `part` is a part (attention, attention.scores, mlp, head, ...) or the name of a kind of layer; `asked` is what
-    `count` takes. Raises SettingError, SizeError.
+    `count` takes, sizes as integers. Raises SettingError, SizeError.
     """
     if figure not in FIGURES:
         raise SettingError(f"figure is {figure!r}; known: {', '.join(FIGURES)}")
-    whole = model if isinstance(model, Model) else as_model(model, {})
-    return _Fold(whole, figure, part, setting(whole, **asked)).derivation()
+    known = setting.__kwdefaults__ or {}
+    sizes = {name: value for name, value in asked.items() if name not in known}
+    if sizes and isinstance(model, Model):
+        raise SettingError(f"a model has no open sizes; {', '.join(sizes)} cannot be set; what can: {', '.join(known)}")
+    whole = model if isinstance(model, Model) else as_model(model, sizes)
+    given = {name: value for name, value in asked.items() if name in known}
+    return _Fold(whole, figure, part, setting(whole, **given)).derivation()
 
 
 class _Fold:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
+from assay.errors import SettingError
 from assay.kinds import Extent, Visible
 from assay.readings.binding import bind, placed
 from assay.readings.letters import (
@@ -24,7 +25,7 @@ from assay.readings.letters import (
 )
 from assay.readings.setting import Setting
 from assay.records import dataclass, replace
-from assay.size import Size
+from assay.size import Size, is_integer
 from assay.spec import Block, Model, Segment
 
 
@@ -43,6 +44,16 @@ class Place:
 def running(segment: Segment, asked: Setting) -> Block:
     """The block that runs: latent attention one way or the other."""
     return segment.absorbed if segment.absorbed is not None and asked.latent == "absorbed" else segment.block
+
+
+def _given(model: Model, asked: Setting) -> Iterator[tuple[str, Size]]:
+    """Every size of a setting and of an architecture."""
+    for name in ("batch", "tokens", "past", "source", "images", "image_tokens"):
+        size = getattr(asked, name)
+        if size is not None:
+            yield name, size
+    for segment in model.segments:
+        yield from segment.block.sizes.items()
 
 
 def meaning(axis: str, block: Block) -> str:
@@ -66,6 +77,11 @@ class Symbols:
 
     def __init__(self, model: Model, asked: Setting) -> None:
         self.model, self.asked = model, asked
+        for name, size in _given(model, asked):
+            if not is_integer(size):
+                raise SettingError(
+                    f"{name} is {size}; it must be an integer here: formulas have a letter for it anyway"
+                )
         self.letters = Letters()
         self.sizes = self._setting()
         self.axes: list[Mapping[str, tuple[Any, int]]] = []

@@ -19,6 +19,10 @@ class Explanation(Derivation):
 
         return "\n".join(report(self, Style(False)))
 
+    def __repr__(self) -> str:
+        part = f"{self.part}, " if self.part else ""
+        return f"<{part}{self.figure} of {self.model.name}: {self.number:,}>"
+
     def markdown(self) -> str:
         """Headings, tables and formulas between $ signs."""
         from assay.report.explain_markup import markdown
