@@ -169,15 +169,7 @@ def sight(site: Site, maker: Op, chosen: bool = False) -> tuple[Any, Rule | None
     if maker.kind == "hold":
         return ("hold",), None
     if maker.kind == "keys":
-        unknown = set(values) - {"causal", "reach"}
-        if unknown:
-            raise site.refuse(f"a mask by {', '.join(sorted(unknown))} is not run yet")
-        reach = values.get("reach")
-        if values.get("causal"):
-            return ("causal",), lambda q, k: k <= q
-        if reach is not None:
-            return ("reach", reach), lambda q, k: (q - k).abs() <= reach
-        return ("keys",), None
+        return _of_this_pass(site, values)
     if maker.kind == "collect":
         rate = int(values["rate"])
         return ("windows", rate), Windows(rate)
@@ -191,6 +183,24 @@ def sight(site: Site, maker: Op, chosen: bool = False) -> tuple[Any, Rule | None
     if chunk is not None:
         return ("chunk", chunk), lambda q, k: (k <= q) & (k // chunk == q // chunk)
     return ("causal",), lambda q, k: k <= q
+
+
+def _of_this_pass(site: Site, values: dict[str, Any]) -> tuple[Any, Rule | None]:
+    """What queries see of the keys of the same pass."""
+    unknown = set(values) - {"causal", "last", "reach", "block", "offset"}
+    if unknown:
+        raise site.refuse(f"a mask by {', '.join(sorted(unknown))} is not run yet")
+    last, reach, block, offset = (values.get(name) for name in ("last", "reach", "block", "offset"))
+    if values.get("causal"):
+        return ("causal",), lambda q, k: k <= q
+    if last is not None:
+        return ("last", last), lambda q, k: (k <= q) & (k > q - last)
+    if reach is not None:
+        return ("reach", reach), lambda q, k: (q - k).abs() <= reach
+    if block is not None:
+        first = offset or 0  # tokens of a block that is not whole, before all others
+        return ("block", block, first), lambda q, k: (q - first) // block == (k - first) // block
+    return ("keys",), None
 
 
 def _placed(hidden: Tensor, axes: Axes) -> Tensor:

@@ -14,6 +14,7 @@ from torch import Tensor
 from assay.errors import BuildError
 from assay.execution.generate import generate
 from assay.execution.initial import initialize
+from assay.execution.shapes import checked
 from assay.execution.sites import RULES, Call, Run, Site
 from assay.execution.storage import Tree, Weights, allocate
 from assay.execution.weights import load_weights, save_weights
@@ -219,8 +220,8 @@ class Executable(Tree):
             else:
                 extent = bind(layer.block, placed(layer.segment, sizes)).sizes
                 for step in layer.steps:
-                    slots[step.output] = result = step.run(call, *[slots[i] for i in step.inputs])
-                    _same_shape(layer, step.op, result, extent)
+                    inputs = [slots[i] for i in step.inputs]
+                    slots[step.output] = result = checked(layer, step, call, inputs, extent)
                     for slot in step.last:
                         slots[slot] = None
             for name, slot in layer.gives:
@@ -341,17 +342,6 @@ def _static(segment: Segment) -> dict[str, int]:
     """The axes that no setting changes."""
     sizes = {**segment.block.sizes, **{a: s for a, s in segment.axes.items() if isinstance(s, int)}}
     return {axis: int(size) for axis, size in sizes.items()}
-
-
-def _same_shape(layer: Layer, op: Op, result: Tensor, sizes: Mapping[str, Any]) -> None:
-    """Raise BuildError where a result has not the shape that the description says."""
-    said = [sizes[axis] for axis in op.axes]
-    if list(result.shape) == said:
-        return
-    if len(said) != result.dim():
-        raise BuildError(f"{layer.where()}: {op}: {result.dim()} axes come out, {len(said)} are said")
-    axis, is_, should = next((axis, a, b) for axis, a, b in zip(op.axes, result.shape, said, strict=True) if a != b)
-    raise BuildError(f"{layer.where()}: {op}: axis {axis} has {is_} elements, and the description says {should}")
 
 
 def build(
