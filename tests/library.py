@@ -17,11 +17,14 @@ Ledger = dict[str, tuple[tuple[int, ...], int]]
 
 
 def collapse(name: str) -> str:
-    """A parameter's name with its first number, the layer, as {i}; of timm's blocks the second, behind the stage."""
+    """A parameter's name with its first number, the layer, as {i}; of layers in blocks the second.
+
+    A resampler's blocks are layers of two parts.
+    """
     if "{i}" in name:
         return name
-    if ".timm_model.blocks." in name:
-        return re.sub(r"(\.blocks\.\d+)\.\d+\.", r"\1.{i}.", name)
+    if re.search(r"(?<!resampler\.)\bblocks\.\d+\.\d+\.", name):
+        return re.sub(r"(\bblocks\.\d+)\.\d+\.", r"\1.{i}.", name)
     return re.sub(r"\.\d+\.", ".{i}.", name, count=1)
 
 
@@ -145,7 +148,9 @@ def their_flops(
         made = transformers.AutoConfig.for_model(**config)
         made._attn_implementation = "eager"
         made._experts_implementation = "batched_mm"
-        model = getattr(transformers, auto).from_config(made, attn_implementation="eager").eval().requires_grad_(False)
+        cls = getattr(transformers, auto)
+        build = cls.from_config if auto.startswith("Auto") else cls._from_config
+        model = build(made, attn_implementation="eager").eval().requires_grad_(False)
         with FlopCounterMode(display=False) as counter, torch.no_grad():
             model(**inputs(made, tokens, source), use_cache=False)
     return int(counter.get_total_flops())

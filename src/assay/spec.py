@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from assay.errors import NotationError
 from assay.records import dataclass, field, replace
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 Axes = tuple[str, ...]
 Attrs = tuple[tuple[str, Any], ...]
+Place: TypeAlias = Size | str | tuple[str, int] | tuple[str, int, int]  # what an axis of a segment is
 
 # How the field writes the axes. A block may name others: the docstring of its module, or its own, says what they are.
 AXES = {
@@ -169,14 +170,14 @@ class Segment:
     """A block and the layers that it stands for: `layers` are their indices, () for what occurs once.
 
     `axes` gives axes of the block other values than the setting does: a number, the name of another axis of the
-    setting (an encoder's n is the source's m), or such a name and how often it is taken. `absorbed` is the other way to
-    run latent attention.
+    setting (an encoder's n is the source's m), or such a name and how often it is taken, perhaps of what is left where
+    it is divided. `absorbed` is the other way to run latent attention.
     """
 
     name: str
     block: Block
     layers: tuple[int, ...] = ()
-    axes: Mapping[str, Size | str | tuple[str, int]] = field(default_factory=dict)
+    axes: Mapping[str, Place] = field(default_factory=dict)
     absorbed: Block | None = None
     passes: int = 1  # how often each layer runs, where a model goes through its layers several times
     turns: tuple[int, ...] = ()  # at which turns these are, where segments behind each other take turns

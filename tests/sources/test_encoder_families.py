@@ -56,8 +56,11 @@ DEFAULTS = [
     *("rembert", "roc_bert", "ibert", "modernbert", "eurobert", "esmc", "nomic_bert", "gte", "jina_embeddings_v3"),
     *("deberta", "deberta-v2", "xlm-roberta-xl", "roberta-prelayernorm", "megatron-bert", "ernie", "layoutlm"),
     *("tapas", "roformer", "yoso", "nystromformer", "squeezebert", "convbert", "fnet", "mobilebert"),
+    "funnel",
     *("longformer", "big_bird", "mra", "luke", "ultrabert"),
 ]
+
+BLOCKS = {"vocab_size": 97, "d_model": 32, "n_head": 4, "d_head": 6, "d_inner": 40, "block_sizes": [2, 2, 2]}
 
 # one key at a time, another value than the default's
 SPELLED = {"shape_vocab_size": 21, "shape_embed_dim": 12, "pronunciation_vocab_size": 17, "pronunciation_embed_dim": 10}
@@ -74,6 +77,10 @@ VARIED: list[dict[str, Any]] = [
     {"model_type": "distilbert", **DISTIL, "tie_word_embeddings": False, "activation": "relu"},
     {"model_type": "distilbert", **DISTIL, "sinusoidal_pos_embds": True},
     {"model_type": "electra", **SMALL, "embedding_size": 16},
+    {"model_type": "funnel", **BLOCKS},
+    {"model_type": "funnel", **BLOCKS, "block_sizes": [2, 1, 3], "block_repeats": [1, 2, 3]},
+    {"model_type": "funnel", **BLOCKS, "block_sizes": [1, 3], "block_repeats": [2, 2], "num_decoder_layers": 1},
+    {"model_type": "funnel", **BLOCKS, "pool_q_only": False, "tie_word_embeddings": False, "hidden_act": "relu"},
     {"model_type": "ibert", **SMALL},
     {"model_type": "ibert", **SMALL, "type_vocab_size": 1, "tie_word_embeddings": False},
     {"model_type": "roc_bert", **SMALL, **SPELLED},
@@ -230,6 +237,8 @@ CLASSES: list[tuple[str, str, dict[str, str]]] = [
     ("fnet", "FNet", _BERT),
     ("esm", "Esm", {k: _BERT[k] for k in ("Model", "ForSequenceClassification", "ForTokenClassification")}),
     ("longformer", "Longformer", _ROBERTA),
+    ("funnel", "Funnel", {k: v for k, v in _BERT.items() if v != NEXT}),
+    ("funnel", "Funnel", {"BaseModel": "FunnelBaseModel"}),
     ("big_bird", "BigBird", {k: v for k, v in _BERT.items() if v not in (QUESTION, CHOICE, NEXT)}),
     ("mra", "Mra", _OWN),
     ("luke", "Luke", {k: _BERT[k] for k in ("Model", "ForSequenceClassification", "ForTokenClassification")}),
@@ -240,6 +249,7 @@ CLASSES: list[tuple[str, str, dict[str, str]]] = [
 OWN: dict[str, dict[str, Any]] = {
     "distilbert": DISTIL,
     "electra": {**SMALL, "embedding_size": 16},
+    "funnel": BLOCKS,
     "roc_bert": {**SMALL, **SPELLED},
     "albert": {**SMALL, "embedding_size": 16},
     "rembert": {**SMALL, "input_embedding_size": 16},
@@ -546,3 +556,17 @@ def test_whole_numbers_beside_the_weights() -> None:
     assert ours == theirs
     with pytest.raises(SourceError, match=r"config: quant_mode is true; it must be false or null"):
         read_config({**config, "quant_mode": True}, "config", "model")
+
+
+@needs_library
+@pytest.mark.parametrize("tokens", [5, 6, 7, 8, 9, 12, 17])
+def test_a_funnel_over_any_length(tokens: int) -> None:
+    """Half of an odd number is rounded up; the library runs no sequence of which a block leaves one or two."""
+    config = {"model_type": "funnel", **BLOCKS}
+    assert count(read(config), tokens=tokens).flops.total == their_flops(config, tokens, MASKED)
+
+
+def test_a_funnel_that_is_not_described() -> None:
+    for key, value in (("separate_cls", False), ("attention_type", "factorized"), ("block_repeats", [1, 2])):
+        with pytest.raises(SourceError, match=f"{key} (is|has)"):
+            read({"model_type": "funnel", **BLOCKS, key: value})

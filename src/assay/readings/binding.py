@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from assay.errors import SettingError
 from assay.kinds import Extent
 from assay.readings.plans import Plan, plan_of
-from assay.size import Size, lift
-from assay.spec import Block, Model, Segment, Weight
+from assay.size import Size, ceil_div, lift
+from assay.spec import Block, Model, Place, Segment, Weight
 
 
 def as_model(block: Block, sizes: Mapping[str, object]) -> Model:
@@ -34,10 +34,13 @@ def placed(segment: Segment, sizes: Mapping[str, Size]) -> dict[str, Size]:
     return {**sizes, **{axis: _taken(to, sizes) for axis, to in segment.axes.items()}}
 
 
-def _taken(to: Size | str | tuple[str, int], sizes: Mapping[str, Size]) -> Size:
-    """What an axis of a segment is: an axis of the setting, or a multiple of it, 0 where there is none; or a size."""
+def _taken(to: Place, sizes: Mapping[str, Size]) -> Size:
+    """What an axis of a segment is: an axis of the setting, a multiple of it or of a part, 0 where there is none; or a
+    size.
+    """
     if isinstance(to, tuple):
-        return sizes.get(to[0], 0) * to[1]
+        whole = sizes.get(to[0], 0)
+        return (whole if len(to) == 2 else ceil_div(whole, to[2])) * to[1]
     return sizes.get(to, 0) if isinstance(to, str) else to
 
 

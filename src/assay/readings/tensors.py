@@ -9,7 +9,7 @@ from math import prod
 from assay.errors import NotationError
 from assay.formats import Format
 from assay.kinds import Extent, kind_of, matrix_axes
-from assay.readings.binding import as_model, bind
+from assay.readings.binding import as_model, bind, placed
 from assay.records import dataclass, replace
 from assay.size import Size, product
 from assay.spec import Axes, Block, Model, Op, Segment, Tensor, Weight
@@ -83,7 +83,7 @@ def tensors(model: Model | Block, **sizes: object) -> tuple[Entry, ...]:
     made: dict[tuple[str, str], Entry] = {}
     seen: set[str] = set()
     for segment in model.segments:
-        extent = bind(segment.block, _ANY)
+        extent = bind(segment.block, placed(segment, _ANY))
         found: dict[str, Entry] = {}
         for op in segment.block.ops:
             for weight in op.weights:

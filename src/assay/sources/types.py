@@ -41,7 +41,6 @@ _KINDS = {
     "an encoder": """
         canine ernie_m lilt markuplm mega neobert nezha qdqbert reformer retribert splinter
     """,
-    "an encoder that shortens its sequence from block to block": "funnel",
     "an encoder-decoder": """
         pop2piano speech_to_text speecht5 udop
     """,

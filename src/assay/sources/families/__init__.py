@@ -49,6 +49,7 @@ MODULES = {
     "gemma": "gemma gemma2 vaultgemma gemma3_text",
     "glm": "glm glm4",
     "glm_moe": "glm4_moe sarvam_moe solar_open dots1",
+    "funnel": "funnel",
     "got_ocr": "got_ocr2",
     "gpt": "gpt2 openai-gpt gpt_bigcode gpt_neo ctrl",
     "granite": "granite granite_swa hyperclovax",
