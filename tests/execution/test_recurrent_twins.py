@@ -104,18 +104,25 @@ CONFIGS: dict[str, dict[str, Any]] = {
     | {"num_key_value_heads": 1, "head_dim": 16},
     "zaya": {"num_attention_heads": 4, "num_key_value_heads": 2}
     | {"head_dim": 8, "moe_intermediate_size": 24, "num_experts": 3, "router_hidden_size": 12, "attention_bias": True},
+    "inkling_text": {"num_hidden_layers": 3, "layer_types": ["hybrid_sliding", "hybrid", "hybrid_sliding"]}
+    | {"num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 8, "sliding_window_size": WINDOW}
+    | {"swa_num_attention_heads": 4, "swa_num_key_value_heads": 2, "swa_head_dim": 8, "rel_extent": 6, "d_rel": 4}
+    | {"mlp_layer_types": ["dense", "sparse", "sparse"], "intermediate_size": 40, "moe_intermediate_size": 24}
+    | {"n_routed_experts": 4, "num_experts_per_tok": 2, "n_shared_experts": 2, "unpadded_vocab_size": 101}
+    | {"logits_mup_width_multiplier": 2.0},
     "rwkv": {"attention_hidden_size": 32, "context_length": 64},
     "minimax": HEADS | KINDS | {"head_dim": 8, "block_size": 4, "num_local_experts": 4, "num_experts_per_tok": 2},
     # its cache rounds the widths of keys and values up to 64, whatever else a config says
     "xlstm": {"hidden_size": 128, "embedding_dim": 128, "num_blocks": 2, "num_heads": 4},
 }
 NEW = 5
-# the library heeds these in a pass of several tokens alone, not in its steps
+# the library heeds bounds of time steps in a pass of several tokens alone, not in its steps
 BOUNDS: dict[str, dict[str, Any]] = {
     "mamba2": {"time_step_limit": [0.4, 0.7]},
     "bamba": {"time_step_limit": [0.4, 0.7]},
     "nemotron_h": {"time_step_min": 0.7},
     "zamba2": {"time_step_min": 0.7},
+    "inkling_text": {"log_scaling_n_floor": 4},  # by the position, which padding moves
 }
 
 

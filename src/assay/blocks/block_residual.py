@@ -113,7 +113,7 @@ class StateAttention:
             "attention.scores",
             "s = contract(q[b n g r k], k[b c g k]) -> [b g r n c]",
             "s = scale(s[b g r n c]) -> [b g r n c]",
-            "bias = rename(rel[b n g r X]) -> [b n g r c]",
+            "bias = behind(rel[b n g r X]) -> [b n g r c]",
             "s = add(s[b g r n c], bias[b n g r c]) -> [b g r n c]",
             "s = mask(s[b g r n c]) -> [b g r n c]",
             "p = concat(s[b g r n c], sink[b g r n sink]) -> [b g r n y]",

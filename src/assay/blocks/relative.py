@@ -52,7 +52,7 @@ class ProfiledAttention(Attention):
         scores, scale, *rest = super().attend()
         more = ops(
             "attention.scores",
-            "bias = rename(rel[b n g r X]) -> [b n g r c]",
+            "bias = behind(rel[b n g r X]) -> [b n g r c]",
             "s = add(s[b g r n c], bias[b n g r c]) -> [b g r n c]",
         )
         return [scores, scale, *more, *rest]
@@ -117,16 +117,16 @@ class SinkMoe:
             "m = add(m[b n e], Cr[e]) -> [b n e]",
             "i = topk(m[b n e]) -> [b n a]",
             "w = take(lr[b n e], i[b n a]) -> [b n a]",
-            "w = concat(w[b n a], ls[b n S]) -> [b n z]",
-            "w = sigmoid(w[b n z]) -> [b n z]",
-            "w = normalize(w[b n z]) -> [b n z]",
+            "ws = concat(w[b n a], ls[b n S]) -> [b n z]",
+            "ws = sigmoid(ws[b n z]) -> [b n z]",
+            "ws = normalize(ws[b n z]) -> [b n z]",
         )
-        made += ops("router", "w = scale(w[b n z]) -> [b n z]", by=self.scale)
+        made += ops("router", "ws = scale(ws[b n z]) -> [b n z]", by=self.scale)
         return made + ops(
             "router",
-            "w = mul(w[b n z], Scale_router[]) -> [b n z]",
-            "h = slice(w[b n z]) -> [b n S]",
-            "w = slice(w[b n z]) -> [b n a]",
+            "ws = mul(ws[b n z], Scale_router[]) -> [b n z]",
+            "w = slice(ws[b n z]) -> [b n a]",
+            "h = slice(ws[b n z]) -> [b n S]",
         )
 
     def routed(self, x: str, y: str) -> list[Op]:

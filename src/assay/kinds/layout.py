@@ -113,6 +113,7 @@ def _take_reads(op: Op, extent: Extent) -> Size:
 
 register(
     view("rename", "an axis by another name", _check_trade),
+    view("behind", "of a profile over distances, what each key has that is so far behind; zero beyond", _check_trade),
     view("slice", "a part along one axis", _check_trade),
     view("reshape", "the same elements under other axes", _check_reshape),
     Kind("idle", "stored, and not used in this pass", _check_idle, weighs=nothing, writes=nothing, storage="view"),

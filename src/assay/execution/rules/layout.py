@@ -25,9 +25,44 @@ def same(site: Site) -> Run:
     """The same elements."""
     given, made = site.op.inputs[0].axes, site.op.axes
     new = [a for a in made if a not in given]
+    lost = [a for a in given if a not in made]
+    if [site.stored.sizes.get(a) for a in lost] != [site.stored.sizes.get(a) for a in new]:
+        raise site.refuse(f"{' '.join(lost)} and {' '.join(new)} are not of one size")
     called = tuple(a if a in made else new[0] for a in given)
     turned = fit(called, made)
     return lambda call, x: x if turned is None else turned(x)
+
+
+@runs("behind")
+def behind(site: Site) -> Run:
+    """Of a profile over distances, what each key has: its own token the first, none where it is beyond or before."""
+    given, made = site.op.inputs[0].axes, site.op.axes
+    profile, keys = given[-1], next(a for a in made if a not in given)
+    if profile in made or made[-1] != keys or "n" not in made:
+        raise site.refuse("the profile is the last axis, and keys stand in its place")
+    extent = site.size(profile)
+    makers = [one for one in site.block.ops if one.kind == "append" and keys in one.axes]
+    if not makers:
+        raise site.refuse(f"no op keeps the keys {keys}")
+    kept = makers[0].attr("window")
+    window = None if kept is None else site.size(kept) if isinstance(kept, str) else int(kept)
+    order = [given.index(a) for a in (*made[:-1], profile)]
+    index = tuple(slice(None) if a in ("n", keys) else None for a in made)
+    key = ("behind", extent, window, tuple(a in ("n", keys) for a in made))
+
+    def distances(call: Call, device: torch.device) -> tuple[Tensor, Tensor]:
+        count = call.past + call.tokens if window is None else call.tokens + min(call.past, window - 1)
+        last = call.past + call.tokens
+        tokens = torch.arange(call.past, last, device=device)[:, None]
+        far = tokens - torch.arange(last - count, last, device=device)[None, :]
+        return far.clamp(0, extent - 1)[index], ((far < 0) | (far >= extent))[index]
+
+    def run(call: Call, x: Tensor) -> Tensor:
+        x = x.permute(order)
+        at, beyond = call.once(key, lambda: distances(call, x.device))
+        return x.gather(-1, at.expand(*x.shape[:-1], at.shape[-1])).masked_fill(beyond, 0.0)
+
+    return run
 
 
 @runs("slice")
