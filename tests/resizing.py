@@ -10,7 +10,7 @@ from typing import Any
 import sympy
 
 from assay.readings.explain import Derivation
-from assay.readings.letters import Letter
+from assay.readings.letters import Letter, value_of
 from assay.records import replace
 from assay.spec import Model, Segment
 
@@ -125,6 +125,8 @@ def tied(made: Derivation, values: Values) -> Values | None:
 def compiled(made: Derivation, expression: Any) -> Callable[[Values], int]:
     """An expression as a function of its letters' values, in exact integers."""
     whole = sympy.expand(made.unfolded(expression))
+    if whole.has(sympy.floor):  # a float may fall on the wrong side
+        return lambda values: value_of(whole, {symbol: values[str(symbol)] for symbol in whole.free_symbols})
     terms = sympy.Add.make_args(whole)
     common = math.lcm(*(int(sympy.fraction(term.as_coeff_Mul()[0])[1]) for term in terms))
     letters = [letter.symbol for letter in free(made)]
