@@ -36,7 +36,7 @@ bench: $(VENV)/.bench $(VENV)/.peers ## a table of medians and ratios, one run
 	@$(BIN)/python -m compileall -q src  # as pip leaves what it installs
 	@$(BIN)/python benchmarks/bench.py $(ARGS)
 
-docs: $(VENV)/.core ## write the generated parts of docs/ anew
+docs: $(VENV)/.test ## write the generated parts of docs/ anew
 	@PYTHONPATH=src $(BIN)/python tests/documents.py
 
 clean: ## forget the environment and every cache

@@ -118,6 +118,35 @@ def _run_console(example: Example, folder: Path, environment: dict[str, str]) ->
     return wrong
 
 
+_DRAWN = re.compile(r"^assay sweep .*--plot (?P<name>[\w-]+\.svg)$", re.DOTALL)
+PICTURES = ROOT / "docs" / "pictures"
+
+
+def pictures(text: str) -> dict[str, str]:
+    """The pictures that a document's examples draw: their names and the commands that draw them."""
+    commands = [command for one in examples(text) if one.lang == "console" for command, _ in steps(one.code)]
+    return {found["name"]: command for command in commands if (found := _DRAWN.match(command))}
+
+
+def provenance(picture: Path) -> str:
+    """What a picture says of the figures that it shows."""
+    found = re.search(r"rows sha256 [0-9a-f]{64}", picture.read_text(encoding="utf-8"))
+    assert found, f"{picture.name} does not say which figures it shows"
+    return found[0]
+
+
+def draw_pictures(text: str) -> None:
+    """Draw a document's pictures anew."""
+    with tempfile.TemporaryDirectory() as made:
+        folder = Path(made)
+        environment = _environment(folder)
+        for name, command in pictures(text).items():
+            said = shell(command, folder, environment)
+            assert (folder / name).exists(), said
+            PICTURES.mkdir(exist_ok=True)
+            (PICTURES / name).write_bytes((folder / name).read_bytes())
+
+
 def _run_python(example: Example, names: dict[str, Any]) -> list[str]:
     code = example.code
     if ">>>" not in code:
@@ -218,3 +247,4 @@ if __name__ == "__main__":
     for document in [*(ROOT / "docs").glob("*.md"), ROOT / "CONTRIBUTING.md"]:
         old = document.read_text(encoding="utf-8")
         document.write_text(regenerated(old), encoding="utf-8")
+        draw_pictures(old)

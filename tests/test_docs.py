@@ -9,10 +9,13 @@ from pathlib import Path
 import pytest
 from documents import (
     ROOT,
+    PICTURES,
     WITNESSES,
     examples,
     gathered,
     matches,
+    pictures,
+    provenance,
     recipe,
     regenerated,
     run_document,
@@ -28,8 +31,12 @@ DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")])
 
 @pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)
 def test_examples_print_what_they_say(path: Path, tmp_path: Path) -> None:
-    wrong = run_document(path.read_text(encoding="utf-8"), tmp_path)
+    """And its pictures show the figures that their commands show now."""
+    text = path.read_text(encoding="utf-8")
+    wrong = run_document(text, tmp_path)
     assert not wrong, "\n".join(wrong)
+    for name in pictures(text):
+        assert provenance(tmp_path / name) == provenance(PICTURES / name), f"{name} shows other figures: make docs"
 
 
 @pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)

@@ -15,7 +15,7 @@ COMMANDS: dict[str, dict[str, str]] = {
     "crossovers": {"crossovers MODEL": "at which length one cost overtakes another: attention the MLP, …"},
     "regimes": {"regimes MODEL": "which costs lead at a length: MLP or attention, hidden or scores"},
     "sweep": {"sweep MODEL": "every figure over ranges of settings and sizes: tables, files, pictures"},
-    "compare": {"compare MODEL MODEL": "models side by side, with ratios, and what explains the differences"},
+    "compare": {"compare A B ...": "models side by side, with ratios, and what explains the differences"},
     "design": {"design --params N": "plain decoders that meet targets, as descriptions"},
     "tensors": {"tensors MODEL": "every weight tensor: path, shape, count, how often it occurs"},
     "checkpoint": {"checkpoint PATH": "what weight files hold, from their headers alone"},

@@ -45,9 +45,9 @@ def named(name: str, columns: Collection[str]) -> list[str]:
 
 
 def _ending(name: str, columns: Collection[str]) -> list[str]:
-    """Columns that end so; a setting's comes before figures."""
+    """Columns that end so; a size that is set comes first, then a setting, before figures."""
     found = [column for column in columns if column.endswith(f".{name}")]
-    return [f"setting.{name}"] if f"setting.{name}" in found else found
+    return next(([first] for first in (f"set.{name}", f"setting.{name}") if first in found), found)
 
 
 def _unknown(name: str, columns: Collection[str], ends: list[str]) -> SettingError:

@@ -93,6 +93,8 @@ def memory(swept: Sweep) -> Any:
     ]
     fixed = {float(w) for column_ in weights for w in column_.tolist()}
     if len(fixed) == 1:
+        labels = [(at, f"cache, {text}" if lines[0].label else f"cache  {text}", colour) for at, text, colour in labels]
+    if len(fixed) == 1:
         labels.append((min(fixed), f"weights  {decimal_bytes(min(fixed))}", style.INK))
     said = (
         "" if len(fixed) == 1 else "solid: cache · dashed: weights · "
@@ -183,7 +185,7 @@ def _dots(ax: Any, places: list[tuple[float, float, str]], above: bool = False) 
         near = near + 1 if across - before < 0.085 else 0
         before = across
         ax.plot([x], [y], "o", color=colour, ms=7.5, mec="white", mew=1.3, zorder=4)
-        ax.annotate(
+        text = ax.annotate(
             style.number(x),
             (x, y),
             xytext=(-7, 12 + 14 * near) if above else (7, -13 - 14 * near),
@@ -194,3 +196,4 @@ def _dots(ax: Any, places: list[tuple[float, float, str]], above: bool = False) 
             va="center",
             zorder=5,
         )
+        style.halo(text)

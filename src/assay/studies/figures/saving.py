@@ -66,9 +66,19 @@ def save(swept: Sweep, name: str, path: str) -> None:
                 with open(path, "w", encoding="utf-8") as file:
                     file.write(page(swept, FIGURES[name].says, svg(figure)))
             else:
-                figure.savefig(path, format=sort, metadata={"Date": None} if sort == "svg" else {"Software": None})
+                undated = {"Date": None} if sort == "svg" else {"Software": None}
+                figure.savefig(path, format=sort, metadata={**undated, "Description": provenance(swept, name)})
         except OSError as error:
             raise SettingError(f"{shown(path)} cannot be written: {error.strerror or type(error).__name__}") from None
+
+
+def provenance(swept: Sweep, name: str) -> str:
+    """What a file says of its origin: the figure, and a digest of the rows that it shows."""
+    from hashlib import sha256
+
+    wanted = chosen(FIGURES[name].columns, swept.columns)
+    rows = swept.only(list(dict.fromkeys([*swept.swept, *wanted]))).to_csv() or ""
+    return f"assay sweep: {name}; rows sha256 {sha256(rows.encode()).hexdigest()}"
 
 
 def svg(figure: Any) -> str:

@@ -153,6 +153,8 @@ def _named(ax: Any, parts: Parts, whole: Any, share: bool, top: float, name: Any
 
 
 def _percent(share: float) -> str:
+    if share < 0.0005:
+        return "<0.1 %"
     return f"{100 * share:.0f} %" if share >= 0.0995 else f"{100 * share:.1f} %"
 
 

@@ -205,6 +205,13 @@ def beside(ax: Any, labels: Sequence[tuple[float, str, str]], gap: float = 0.058
         ax.text(1.03, height, text, color=shade(colour), fontsize=10.5, va="center", transform=ax.transAxes)
 
 
+def halo(text: Any) -> None:
+    """A text that is read over lines."""
+    from matplotlib.patheffects import withStroke
+
+    text.set_path_effects([withStroke(linewidth=3, foreground="white")])
+
+
 def spread(heights: Sequence[float], gap: float) -> list[float]:
     """Heights in rising order, moved as little as may be until each is `gap` above the one before."""
     placed: list[list[float]] = []  # runs that touch: [sum of wished starts, how many]
