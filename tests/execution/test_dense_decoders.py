@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from execution.twins import agree, ids, same_logits, torch
+from execution.twins import agree, ids, same_logits, theirs, torch
 from sources.test_classic_families import VARIED as CLASSIC
 from sources.test_dense_families import OPTIONS, small
 from sources.test_moe_families import SIZES
@@ -89,3 +89,84 @@ def test_a_wrong_description_has_other_logits() -> None:
     given = ids(their)
     with torch.no_grad(), pytest.raises(AssertionError, match="differ by"):
         agree(other(given), own(given))
+
+
+KEYS: dict[str, Any] = {"vocab_size": 97, "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4}
+PARTS = ("self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj")
+LLAMA = KEYS | {"intermediate_size": 48, "max_position_embeddings": 16, "pad_token_id": 0, "rms_norm_eps": 1e-6}
+FAR = {"num_key_value_heads": 2, "head_dim": 8, "eos_token_id": 2}
+
+# a type hosted with its weights, and one of the library that computes the same: what is cut and renamed between them
+HOSTED: dict[str, tuple[dict[str, Any], dict[str, Any], dict[str, str | tuple[str, ...]]]] = {
+    "baichuan": (
+        LLAMA | {"model_type": "baichuan"},
+        LLAMA | {"model_type": "llama"},
+        {"self_attn.W_pack": PARTS},
+    ),
+    "qwen": (
+        KEYS | {"model_type": "qwen", "intermediate_size": 96, "kv_channels": 8, "no_bias": True, "seq_length": 16},
+        LLAMA | {"model_type": "qwen2", "num_key_value_heads": 4},
+        {
+            "transformer.wte": "model.embed_tokens",
+            "transformer.ln_f": "model.norm",
+            "transformer.h.": "model.layers.",
+            "attn.c_attn": PARTS,
+            "ln_1": "input_layernorm",
+            "ln_2": "post_attention_layernorm",
+            "mlp.w2": "mlp.gate_proj",
+            "mlp.w1": "mlp.up_proj",
+            "attn.c_proj": "self_attn.o_proj",
+            "mlp.c_proj": "mlp.down_proj",
+        },
+    ),
+    "minicpm": (
+        LLAMA | {"model_type": "minicpm", "scale_emb": 12, "dim_model_base": 8, "scale_depth": 1.4},
+        LLAMA
+        | {"model_type": "granite", "embedding_multiplier": 12.0, "attention_multiplier": 8**-0.5}
+        | {"residual_multiplier": 1.4 / 2**0.5, "logits_scaling": 4.0, "tie_word_embeddings": True},
+        {},
+    ),
+    "chatglm": (
+        {"model_type": "chatglm", "padded_vocab_size": 97, "hidden_size": 32, "num_layers": 2, "kv_channels": 8}
+        | {"num_attention_heads": 4, "ffn_hidden_size": 48, "multi_query_attention": True, "multi_query_group_num": 2}
+        | {"add_qkv_bias": True, "layernorm_epsilon": 1e-6, "seq_length": 64},
+        LLAMA | FAR | {"model_type": "glm", "attention_bias": True},
+        {
+            "transformer.embedding.word_embeddings": "model.embed_tokens",
+            "transformer.output_layer": "lm_head",
+            "transformer.encoder.final_layernorm": "model.norm",
+            "transformer.encoder.layers.": "model.layers.",
+            "self_attention.query_key_value": PARTS,
+            "self_attention.dense": "self_attn.o_proj",
+            "mlp.dense_h_to_4h": "mlp.gate_up_proj",
+            "mlp.dense_4h_to_h": "mlp.down_proj",
+        },
+    ),
+}
+
+
+def translated(name: str, renamed: dict[str, str | tuple[str, ...]], state: dict[str, Any]) -> Any:
+    """The library's weights that stand under a name of ours; those behind each other in one of ours."""
+    parts: tuple[str, ...] = ("",)
+    for mine, library in renamed.items():
+        if mine not in name:
+            continue
+        if isinstance(library, tuple):
+            parts, name = library, name.replace(mine, "*")
+        else:
+            name = name.replace(mine, library)
+    return torch.cat([state[name.replace("*", part)] for part in parts])
+
+
+@pytest.mark.parametrize("name", HOSTED)
+def test_types_hosted_with_their_weights_equal_others_of_the_library(name: str) -> None:
+    ours_config, theirs_config, renamed = HOSTED[name]
+    their = theirs(dict(theirs_config))
+    own = assay.build(read_config(ours_config, "config.json", name)).eval()
+    state = {k: v for k, v in own.state_dict().items() if k.endswith("inv_freq")}  # stored, and computed again
+    missing = own.state_dict().keys() - state.keys()
+    own.load_state_dict({key: translated(key, renamed, their.state_dict()) for key in missing} | state)
+    given = ids(their)
+    with torch.no_grad():
+        agree(own(given), their(given).logits)
+        assert torch.equal(greedy(own, given[:, :5], 6), theirs_greedy(their, given[:, :5], 6))
