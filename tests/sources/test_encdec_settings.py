@@ -12,6 +12,7 @@ from encdec import bart, long, model, named, paired, prophetnet, seamless, t5, t
 from assay.errors import AssayError, SourceError
 from assay.readings.count import count
 from assay.readings.generate import generate
+from assay.sources.families import FAMILIES
 from assay.sources.huggingface import read_config
 
 
@@ -278,3 +279,21 @@ def test_one_softmax_over_both_sequences() -> None:
     step = count(small, tokens=1, past=3, source=9, cache="bf16")
     assert step.flops.attention_scores == 2 * 4 * 24 * (4 + 9)
     assert step.cache.fixed_bytes == 2 * 2 * 6 * 2 * 9
+
+
+READING = [name for name, family in FAMILIES.items() if family.read.__annotations__["return"] == "EncoderDecoder"]
+
+
+@pytest.mark.parametrize("model_type", READING)
+@pytest.mark.parametrize("convention", ["matmul", "scalar"])
+def test_no_encoder_runs_once_there_is_a_past(model_type: str, convention: str) -> None:
+    """Nothing of it: neither what has a length of its own, global tokens say, nor what reads its first token."""
+    config: dict[str, Any] = {"model_type": model_type}
+    if model_type == "encoder-decoder":
+        config |= {side: {"model_type": "bert"} for side in ("encoder", "decoder")}
+    read = read_config(config, "config", "model")
+    first = count(read, tokens=2, source=60, convention=convention)
+    later = count(read, 3, tokens=1, past=2, source=60, convention=convention)
+    assert sum(row.flops.total for row in first.rows if row.name.startswith("encoder")) > 0
+    assert sum(row.flops.total for row in later.rows if row.name.startswith("encoder")) == 0
+    assert later.parameters == first.parameters

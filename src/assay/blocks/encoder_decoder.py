@@ -61,9 +61,9 @@ class EncoderDecoder:
         return replace(self, decoder=replace(self.decoder, head=head), names=None)
 
     def segments(self, names: Mapping[str, str]) -> tuple[Segment, ...]:
-        """The encoder's segments over the source's m positions, then the decoder's."""
+        """The encoder's segments over the sources that are encoded now and their m positions, then the decoder's."""
         names = names if self.names is None else self.names
-        source = {"n": "m", "t": "m", "past": 0, "m": "frames"}
+        source = {"b": "encodings", "n": "m", "t": "m", "past": 0, "m": "frames"}
         made = [
             replace(segment, name=f"encoder {segment.name}", axes={**source, **segment.axes})
             for segment in self.encoder.segments(of(names, "encoder."))

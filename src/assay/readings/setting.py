@@ -71,6 +71,7 @@ class Setting:
             sizes["frames"] = only_at_zero(self.source, self.past)
             sizes["m"] = only_at_zero(positions, self.past)
             sizes["M"] = positions
+            sizes["encodings"] = self.batch * only_at_zero(1, self.past)  # sources encoded in this pass
         if not is_integer(self.images) or self.images:
             now = only_at_zero(self.images, self.past)
             sizes["images"] = self.batch * now
