@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import pytest
-from execution.twins import agree, ids, same_logits, theirs, torch
+from execution.twins import agree, ids, same_logits, theirs, torch, transformers
 from sources.test_classic_families import VARIED as CLASSIC
 from sources.test_dense_families import OPTIONS, small
 from sources.test_moe_families import SIZES
@@ -170,3 +171,19 @@ def test_types_hosted_with_their_weights_equal_others_of_the_library(name: str) 
     with torch.no_grad():
         agree(own(given), their(given).logits)
         assert torch.equal(greedy(own, given[:, :5], 6), theirs_greedy(their, given[:, :5], 6))
+
+
+def test_initial_gains_and_slopes() -> None:
+    """Each tensor of a gain is one, of each head too; activations begin with the slopes of the library's."""
+    stable = assay.build(read_config(ROWS["stablelm"], "config.json", "model"), seed=0)
+    gains = {name: value for name, value in stable.state_dict().items() if "norm" in name and "weight" in name}
+    assert any(".norms.3." in name for name in gains)
+    assert all((value == 1).all() for value in gains.values())
+    built = assay.build(read_config(ROWS["apertus-0"], "config.json", "model"), seed=0).state_dict()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        library = transformers.AutoModelForCausalLM.from_config(transformers.AutoConfig.for_model(**ROWS["apertus-0"]))
+    slopes = {name: value for name, value in library.state_dict().items() if "act_fn" in name}
+    assert len(slopes) == 4 * ROWS["apertus-0"]["num_hidden_layers"]
+    for name, value in slopes.items():
+        torch.testing.assert_close(built[name], value.float(), rtol=1e-2, atol=1e-7)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 import torch
@@ -13,7 +14,16 @@ if TYPE_CHECKING:
     from assay.execution.module import Executable
 
 DEVIATION = 0.02  # of a normal distribution, where the family says no other (Radford et al. 2019)
-STARTS = {"scan": start_scan, "lerp": start_mixture, "mul": start_gain}
+SLOPES = (math.log(math.expm1(0.8)), math.log(math.expm1(0.8 - 0.5)), 0.5, -1e-6)  # Huang & Schlag 2025
+
+
+def start_slopes(at: Start) -> None:
+    """Both slopes of xIELU before their softplus, what is linear, and the bound near zero."""
+    for index, value in enumerate(SLOPES):
+        at.stored(index).fill_(value)
+
+
+STARTS = {"scan": start_scan, "lerp": start_mixture, "mul": start_gain, "xielu": start_slopes}
 NORMS = ("rmsnorm", "layernorm")
 
 
@@ -41,4 +51,5 @@ def initialize(module: Executable, seed: int | None = None) -> None:
                 if start is not None and step.op.weights:
                     start(Start(step.op, layer, module.description.layers, draw))
                 if step.op.kind in NORMS and step.op.weights and not step.op.attr("unit_offset"):
-                    layer.stored(step.op.weights[0].name).fill_(1.0)
+                    for gain in layer.tensors(step.op.weights[0].name):
+                        gain.fill_(1.0)

@@ -62,6 +62,10 @@ class Layer:
         """What is stored of a weight by its name in the block, all of it where several lie in one tensor."""
         return self.weights.stored(self.root, weight, self.layer)()
 
+    def tensors(self, weight: str) -> list[Tensor]:
+        """The same, each tensor that holds some of it."""
+        return [self.root.getter(name)() for name in self.weights.names(weight, self.layer)]
+
     def where(self) -> str:
         """As an error names it."""
         return self.segment.name if self.layer is None else f"{self.segment.name} {self.layer}"
