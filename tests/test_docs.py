@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 from documents import (
-    ROOT,
     PICTURES,
+    ROOT,
     WITNESSES,
     examples,
     gathered,

@@ -212,3 +212,22 @@ def test_without_numpy_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "numpy", None)
     with pytest.raises(SettingError, match="NumPy is not installed; pip install numpy"):
         sweep("llama-3-8b", batch=[1, 2])
+
+
+def test_what_is_swept_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Standard input has no second time, and the hub need not be asked twice."""
+    import io
+    import json
+    import sys
+
+    config = {"model_type": "llama", "vocab_size": 100, "hidden_size": 64, "num_hidden_layers": 2}
+    monkeypatch.setattr(sys, "stdin", io.StringIO(json.dumps(config)))
+    asked = plan("-", sizes={"hidden_size": [64, 128], "num_hidden_layers": [2, 3]}, tokens=[1, 2])
+    assert corners(asked, exact=True)
+    totals = module.gather(asked)["parameters.total"].tolist()
+    assert totals == [
+        assay.count(assay.load({**config, "hidden_size": d, "num_hidden_layers": n})).parameters.total
+        for d in (64, 128)
+        for n in (2, 3)
+        for _ in range(2)
+    ]

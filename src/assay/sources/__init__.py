@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 from assay.errors import SettingError, SourceError, UnknownModel
 from assay.records import dataclass, field
 from assay.spec import Model
 
-__all__ = ["is_bare_weights", "load"]
+__all__ = ["Found", "find", "is_bare_weights", "load"]
 
 WEIGHTS = (".gguf", ".safetensors", ".safetensors.index.json")
 
@@ -23,6 +23,29 @@ class _How:
     cls: str | None = None
     mtp: bool = False
     sizes: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Found:
+    """What something stands for, read once: several models can be made of it, of other classes and sizes."""
+
+    _make: Callable[[Any, str, str, _How], Model]
+    _data: Any
+    _where: str
+    _title: str
+
+    def model(
+        self,
+        *,
+        allow: Collection[str] = (),
+        cls: str | None = None,
+        mtp: bool = False,
+        sizes: Mapping[str, int] | None = None,
+    ) -> Model:
+        """The model, as `load` reads it. Raises SourceError, SettingError."""
+        if not isinstance(cls, str | None):
+            raise SettingError(f"class is {cls!r}; it must be the name of one, or None")
+        return self._make(self._data, self._where, self._title, _How(allow, cls, mtp, {} if sizes is None else sizes))
 
 
 def load(
@@ -52,46 +75,48 @@ def load(
         UnknownModel: nothing answers to the name; the line says what was tried.
         SettingError: the family has no such class, no module that predicts further tokens, or no such size.
     """
-    if not isinstance(cls, str | None):
-        raise SettingError(f"class is {cls!r}; it must be the name of one, or None")
-    how = _How(allow, cls, mtp, {} if sizes is None else sizes)
+    return find(what).model(allow=allow, cls=cls, mtp=mtp, sizes=sizes)
+
+
+def find(what: str | os.PathLike[str] | Mapping[str, Any] | object) -> Found:
+    """What something stands for, as `load` finds it. Raises SourceError, UnknownModel."""
     if isinstance(what, str | os.PathLike):
         path = os.fspath(what)
         if not isinstance(path, str):
             raise SourceError(f"{path!r} is bytes; a name or a path is text")
-        return _named(path, how)
+        return _named(path)
     if isinstance(what, Mapping):
-        return _held(what, "config", how)
+        return _held(what, "config")
     to_dict = getattr(what, "to_dict", None)
     if callable(to_dict) and not isinstance(what, type):
         held = to_dict()
         if isinstance(held, Mapping):
-            return _held(held, type(what).__name__, how)
+            return _held(held, type(what).__name__)
     raise SourceError(
         f"what is of type {type(what).__name__} cannot be loaded; a name, a path, a dict or an object "
         f"with to_dict() can, such as a model's .config"
     )
 
 
-def _named(text: str, how: _How) -> Model:
+def _named(text: str) -> Found:
     from assay.sources import files
 
     if text == "-":
-        return _config(files.read_standard_input(), "standard input", "config", how)
+        return _config(files.read_standard_input(), "standard input", "config")
     path = os.path.expanduser(text)
     there = files.exists(path)
     if there and path.endswith(WEIGHTS):
-        return _weights(path, how)
+        return Found(_weights, path, path, files.title(path))
     if there and files.holds_config(path):
-        return _file(files.locate(path), None, how)
-    preset = _preset(text, how)
+        return _file(files.locate(path), None)
+    preset = _preset(text)
     if preset is not None:
         return preset
     if there and any(entry.endswith(WEIGHTS) for entry in files.inside(path)):
-        return _weights(path, how)
+        return Found(_weights, path, path, files.title(path))
     if there:
         files.locate(path)  # raises: a folder without a config
-    return _repository(text, how)
+    return _repository(text)
 
 
 def is_bare_weights(path: str) -> bool:
@@ -103,30 +128,29 @@ def is_bare_weights(path: str) -> bool:
     return path.endswith(WEIGHTS[1:]) or any(entry.endswith(WEIGHTS[1:]) for entry in files.inside(path))
 
 
-def _weights(path: str, how: _How) -> Model:
+def _weights(path: str, where: str, title: str, how: _How) -> Model:
     """A GGUF file, whose metadata are as good as a config."""
-    from assay.sources import files
     from assay.sources.checkpoints.model import read_gguf_model
 
     if how.mtp:
-        raise SettingError(f"mtp is asked for; {files.title(path)} is read from its metadata, which say nothing of it")
+        raise SettingError(f"mtp is asked for; {title} is read from its metadata, which say nothing of it")
     if how.sizes:
-        raise SettingError(f"{', '.join(how.sizes)} cannot be set: {files.title(path)} holds weights of its own sizes")
-    return read_gguf_model(path, files.title(path), how.allow, how.cls)
+        raise SettingError(f"{', '.join(how.sizes)} cannot be set: {title} holds weights of its own sizes")
+    return read_gguf_model(path, title, how.allow, how.cls)
 
 
-def _file(path: str, title: str | None, how: _How) -> Model:
+def _file(path: str, title: str | None) -> Found:
     """A description where the name ends in .toml, else a config."""
     from assay.sources import files
     from assay.sources.shown import name
 
     raw, where, called = files.read(path), name(path), title or files.title(path)
     if not path.endswith(".toml"):
-        return _config(raw, where, called, how)
+        return _config(raw, where, called)
     from assay.sources.descriptions import parse
     from assay.sources.jsontext import decode
 
-    return _described(parse(decode(raw, where, "a description is TOML text"), where), where, called, how)
+    return Found(_described, parse(decode(raw, where, "a description is TOML text"), where), where, called)
 
 
 def _described(data: Mapping[str, Any], where: str, called: str, how: _How) -> Model:
@@ -143,15 +167,15 @@ def _described(data: Mapping[str, Any], where: str, called: str, how: _How) -> M
     return checked(read_table(described(data, how.sizes, where), anew, called, how.cls), how.sizes)
 
 
-def _preset(text: str, how: _How) -> Model | None:
+def _preset(text: str) -> Found | None:
     if not text.isprintable() or not 0 < len(text) <= 100:
         return None
     from assay.sources.presets import is_preset, table
 
-    return _described(table(text), f"{text}.toml", text, how) if is_preset(text) else None
+    return Found(_described, table(text), f"{text}.toml", text) if is_preset(text) else None
 
 
-def _repository(text: str, how: _How) -> Model:
+def _repository(text: str) -> Found:
     from assay.sources import hub
     from assay.sources.shown import name
 
@@ -163,7 +187,7 @@ def _repository(text: str, how: _How) -> Model:
         raise UnknownModel(f"{name(text)!r}: no file, no preset, and no repository is called so{_nearest(text)}")
     found = hub.cached(repository)
     if found is not None:
-        return _file(found, str(repository), how)
+        return _file(found, str(repository))
     tried = f"{repository}: no file, no preset, and not in the local cache ({name(hub.cache_folder())})"
     if not repository.owned:
         raise UnknownModel(f"{tried}{_nearest(text)}")
@@ -173,7 +197,7 @@ def _repository(text: str, how: _How) -> Model:
     raw, problem = hub.fetch(repository)
     if problem:
         raise UnknownModel(f"{tried}; {problem}{_nearest(text)}")
-    return _config(raw, f"{repository} on the hub", str(repository), how)
+    return _config(raw, f"{repository} on the hub", str(repository))
 
 
 def _nearest(text: str) -> str:
@@ -185,10 +209,10 @@ def _nearest(text: str) -> str:
     return f"; presets like it: {', '.join(near)}" if near else "; `assay models` lists the presets"
 
 
-def _config(raw: bytes, where: str, title: str, how: _How) -> Model:
+def _config(raw: bytes, where: str, title: str) -> Found:
     from assay.sources.jsontext import parse
 
-    return _configured(parse(raw, where), where, title, how)
+    return Found(_configured, parse(raw, where), where, title)
 
 
 def _configured(data: Mapping[str, Any], where: str, title: str, how: _How) -> Model:
@@ -203,9 +227,9 @@ def _configured(data: Mapping[str, Any], where: str, title: str, how: _How) -> M
     return checked(read_config(held, titled(where, how.sizes), title, how.allow, how.cls, how.mtp), how.sizes)
 
 
-def _held(data: Mapping[Any, Any], where: str, how: _How) -> Model:
+def _held(data: Mapping[Any, Any], where: str) -> Found:
     from assay.sources.jsontext import plain
     from assay.sources.shown import name
 
     title = data.get("_name_or_path") or data.get("name_or_path")
-    return _configured(plain(data, where), where, name(title) if isinstance(title, str) else "config", how)
+    return Found(_configured, plain(data, where), where, name(title) if isinstance(title, str) else "config")

@@ -19,7 +19,7 @@ from assay.readings.setting import SIZES
 from assay.records import dataclass, field
 from assay.report.contract import document
 from assay.report.model import has_latent
-from assay.sources import load
+from assay.sources import Found, find
 from assay.spec import Model
 from assay.studies.ranges import Values, dependent, followed, values
 from assay.studies.result import Columns, Sweep, in_order
@@ -45,7 +45,7 @@ class Plan:
     `attention` adds columns of what attention is made of.
     """
 
-    models: tuple[What, ...]
+    models: tuple[Model | Found, ...]
     sizes: Mapping[str, Values] = field(default_factory=dict)
     rules: Mapping[str, Any] = field(default_factory=dict)
     words: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
@@ -90,16 +90,17 @@ class Plan:
                         raise SettingError(f"{what.name} is read already; sizes are set of what it was read from")
                     yield what, {}
                 else:
-                    yield load(what, **self.reading, sizes=sizes), sizes
+                    yield what.model(**self.reading, sizes=sizes), sizes
 
 
 def plan(
     what: What | Sequence[What], sizes: Mapping[str, object] | None = None, attention: bool = False, **settings: Any
 ) -> Plan:
     """What `sweep` is asked for, every range read. Raises SettingError."""
-    models = tuple(what) if isinstance(what, list | tuple) else (what,)
-    if not models:
+    named = tuple(what) if isinstance(what, list | tuple) else (what,)
+    if not named:
         raise SettingError("a sweep needs a model")
+    models = tuple(one if isinstance(one, Model) else find(one) for one in named)
     reading: dict[str, Any] = {name: settings.pop(name) for name in ("allow", "cls", "mtp") if name in settings}
     unknown = [name for name in settings if name not in SIZES and name not in WORDS]
     if unknown:
