@@ -205,6 +205,12 @@ def test_states_are_float32_and_gradients_reach_every_weight(model_type: str) ->
     assert all("experts" in name for name in still), still  # an expert that nobody chose has none
 
 
+@pytest.mark.parametrize("model_type", ["qwen3_next", "kimi_linear", "xlstm"])
+def test_the_recurrent_form_is_the_chunked_one(model_type: str) -> None:
+    """Beyond the chunks of 64 tokens in which the library computes these."""
+    same_logits(config(model_type), tokens=70)
+
+
 def test_initial_values_are_those_of_the_library() -> None:
     """Of what is not drawn; and time steps within their range."""
     fixed = {
