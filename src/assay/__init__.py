@@ -43,7 +43,8 @@ if TYPE_CHECKING:
     from assay.blocks.written import block
     from assay.counter.result import Measurement
     from assay.counter.run import measure
-    from assay.execution.module import build
+    from assay.execution.entry import build
+    from assay.execution.learn import Batch, History, Recipe, learn, shifted
     from assay.readings.conventions import CONVENTIONS, Convention
     from assay.readings.count import Cache, Count, Flops, Parameters, Row, count
     from assay.readings.crossovers import Crossover, Regime, crossovers, regimes
@@ -61,6 +62,7 @@ if TYPE_CHECKING:
 __all__ = [
     "CONVENTIONS",
     "AssayError",
+    "Batch",
     "Block",
     "BuildError",
     "Cache",
@@ -71,6 +73,7 @@ __all__ = [
     "Entry",
     "Explanation",
     "Flops",
+    "History",
     "KindError",
     "MeasureError",
     "Measurement",
@@ -79,6 +82,7 @@ __all__ = [
     "Op",
     "Parameters",
     "Proposal",
+    "Recipe",
     "Regime",
     "Row",
     "Segment",
@@ -99,10 +103,12 @@ __all__ = [
     "design",
     "explain",
     "flops_per_token",
+    "learn",
     "load",
     "measure",
     "mfu",
     "regimes",
+    "shifted",
     "sweep",
     "tensors",
 ]
@@ -112,7 +118,8 @@ _HOME = {
     "assay.blocks.written": "block",
     "assay.counter.result": "Measurement",
     "assay.counter.run": "measure",
-    "assay.execution.module": "build",
+    "assay.execution.entry": "build",
+    "assay.execution.learn": "Batch History Recipe learn shifted",
     "assay.readings.conventions": "CONVENTIONS Convention",
     "assay.readings.count": "Cache Count Flops Parameters Row count",
     "assay.readings.crossovers": "Crossover Regime crossovers regimes",

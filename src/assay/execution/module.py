@@ -13,7 +13,6 @@ from torch import Tensor
 
 from assay.errors import BuildError
 from assay.execution.generate import generate
-from assay.execution.initial import initialize
 from assay.execution.shapes import checked
 from assay.execution.sites import RULES, Call, Run, Site
 from assay.execution.storage import Tree, Weights, allocate
@@ -346,29 +345,3 @@ def _static(segment: Segment) -> dict[str, int]:
     """The axes that no setting changes."""
     sizes = {**segment.block.sizes, **{a: s for a, s in segment.axes.items() if isinstance(s, int)}}
     return {axis: int(size) for axis, size in sizes.items()}
-
-
-def build(
-    model: Model | Block,
-    *,
-    dtype: Any = None,
-    device: Any = None,
-    seed: int | None = None,
-    attention: str = "fused",
-    **sizes: object,
-) -> Executable:
-    """A model, or a block with `sizes` for its open axes, as a `torch.nn.Module` that runs its ops.
-
-    `attention` is fused, in one kernel wherever one can run it, or plain, op by op as the description says.
-
-    Parameters are named as in the public implementation and initialized as the field does: gains one, biases zero,
-    the rest normal with the family's standard deviation. Raises BuildError for what cannot be run.
-    """
-    from assay.readings.binding import as_model
-
-    whole = model if isinstance(model, Model) else as_model(model, sizes)
-    if attention not in ("fused", "plain"):
-        raise BuildError(f"attention is {attention!r}; known: fused, plain")
-    made = Executable(whole, dtype or torch.float32, torch.device(device or "cpu"), attention == "fused")
-    initialize(made, seed)
-    return made

@@ -1,0 +1,52 @@
+"""The door: what is asked for without PyTorch gets one line that says how to install it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from assay.errors import BuildError
+from assay.spec import Block, Model
+
+if TYPE_CHECKING:
+    from assay.execution.module import Executable
+
+ATTENTION = ("fused", "plain")
+
+
+def need_torch() -> None:
+    """Raise BuildError where PyTorch is not installed."""
+    try:
+        import torch  # noqa: F401
+    except ImportError:
+        raise BuildError("running a model needs PyTorch, which is not installed: pip install 'assay[torch]'") from None
+
+
+def build(
+    model: Model | Block,
+    *,
+    dtype: Any = None,
+    device: Any = None,
+    seed: int | None = None,
+    attention: str = "fused",
+    **sizes: object,
+) -> Executable:
+    """A model, or a block with `sizes` for its open axes, as a `torch.nn.Module` that runs its ops.
+
+    Parameters are named as in the public implementation and initialized as the field does: gains one, biases zero,
+    the rest normal with the family's standard deviation, the same for the same `seed`. `attention` is fused, in one
+    kernel wherever one can run it, or plain, op by op as the description says. `dtype` and `device` are PyTorch's.
+    Raises BuildError for what cannot be run, and where PyTorch is not installed.
+    """
+    need_torch()
+    if attention not in ATTENTION:
+        raise BuildError(f"attention is {attention!r}; known: {', '.join(ATTENTION)}")
+    import torch
+
+    from assay.execution.initial import initialize
+    from assay.execution.module import Executable
+    from assay.readings.binding import as_model
+
+    whole = model if isinstance(model, Model) else as_model(model, sizes)
+    made = Executable(whole, dtype or torch.float32, torch.device(device or "cpu"), attention == "fused")
+    initialize(made, seed)
+    return made

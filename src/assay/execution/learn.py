@@ -1,0 +1,206 @@
+"""Training: AdamW on batches that follow from the number of the step, saved and taken up again where it stopped."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from assay.errors import BuildError, SettingError
+from assay.execution.entry import need_torch
+from assay.records import dataclass
+from assay.report.progress import Progress
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from assay.execution.module import Executable
+
+IGNORED = -100  # a target that is none: padding, or what was given
+WEIGHTS, OPTIMIZER, RUN = "model.safetensors", "optimizer.safetensors", "training.json"
+
+
+@dataclass(frozen=True)
+class Batch:
+    """What one step learns from: `targets` `[b n]` are what should follow each of `tokens` `[b n]`, -100 for none.
+
+    `source` `[b m]` is an encoder-decoder's; the masks are true where a token is no padding.
+    """
+
+    tokens: Tensor
+    targets: Tensor
+    source: Tensor | None = None
+    mask: Tensor | None = None
+    source_mask: Tensor | None = None
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How to learn: AdamW (Loshchilov & Hutter 2019), a linear warm-up, then half a cosine down to `floor` of the rate.
+
+    Matrices decay, gains and biases do not; gradients are clipped to a norm.
+    """
+
+    rate: float = 3e-3
+    warmup: int = 20
+    floor: float = 0.1
+    decay: float = 0.1
+    betas: tuple[float, float] = (0.9, 0.95)
+    clip: float = 1.0
+
+    def at(self, step: int, steps: int) -> float:
+        """The learning rate of a step."""
+        if step < self.warmup:
+            return self.rate * (step + 1) / self.warmup
+        share = (step - self.warmup) / max(1, steps - self.warmup)
+        return self.rate * (self.floor + (1 - self.floor) * 0.5 * (1 + math.cos(math.pi * share)))
+
+
+@dataclass(frozen=True)
+class History:
+    """The loss of each step: nats per target, before the step was taken."""
+
+    losses: tuple[float, ...]
+
+    def mean(self, last: int = 20) -> float:
+        """Of the last steps."""
+        taken = self.losses[-last:]
+        return sum(taken) / max(1, len(taken))
+
+
+def shifted(targets: Tensor, start: int) -> Tensor:
+    """What a decoder is given where it is to say `targets` `[b n]`: a start, then all but the last of them."""
+    tokens = targets.roll(1, 1)
+    tokens[:, 0] = start
+    return tokens
+
+
+def learn(
+    module: Executable,
+    batches: Callable[[int], Batch],
+    steps: int,
+    *,
+    recipe: Recipe | None = None,
+    save: str | Path | None = None,
+    every: int | None = None,
+    resume: bool = False,
+) -> History:
+    """Train a module for `steps` steps on `batches(0)`, `batches(1)`, …; the losses.
+
+    A run follows from the module's weights and the batches alone, which should follow from their number. With `save`,
+    a folder keeps weights, the optimizer's state and the losses, at the end and after each `every` steps; with `resume`
+    the run goes on from what it keeps, as if it had never stopped. Shows its progress on a terminal.
+    Raises SettingError, and BuildError for a folder that keeps no such run or a loss that is no number.
+    """
+    need_torch()
+    from torch.nn.utils import clip_grad_norm_
+
+    how = recipe or Recipe()
+    if steps < 1 or (every is not None and every < 1):
+        raise SettingError(f"steps is {steps}, every {every}; at least 1 is allowed")
+    if (resume or every is not None) and save is None:
+        raise SettingError("resume and every need a folder: save=...")
+    optimizer = _optimizer(module, how)
+    losses: list[float] = []
+    if resume and save is not None:
+        losses = _take_up(module, optimizer, Path(save), steps)
+    bar = Progress(f"{module.description.name}: training")
+    module.train()
+    try:
+        for step in range(len(losses), steps):
+            for group in optimizer.param_groups:
+                group["lr"] = how.at(step, steps)
+            loss = loss_of(module, batches(step))
+            optimizer.zero_grad(set_to_none=True)
+            loss.backward()
+            clip_grad_norm_(module.parameters(), how.clip)
+            value = float(loss.detach())
+            if not math.isfinite(value):
+                raise BuildError(f"the loss of step {step} is {value}: the run ends here")
+            optimizer.step()
+            losses.append(value)
+            if save is not None and every is not None and (step + 1) % every == 0:
+                _keep(module, optimizer, Path(save), losses, steps)
+            bar(step + 1, steps)
+    finally:
+        bar.end()
+        module.eval()
+    if save is not None:
+        _keep(module, optimizer, Path(save), losses, steps)
+    return History(tuple(losses))
+
+
+def loss_of(module: Executable, batch: Batch) -> Tensor:
+    """The mean cross-entropy of a batch's targets, in nats."""
+    from torch.nn import functional
+
+    logits = module(batch.tokens, batch.source, mask=batch.mask, source_mask=batch.source_mask)
+    return functional.cross_entropy(logits.flatten(0, 1).float(), batch.targets.flatten(), ignore_index=IGNORED)
+
+
+def _optimizer(module: Executable, how: Recipe) -> Any:
+    from torch.optim import AdamW
+
+    parameters = list(module.parameters())
+    groups = [
+        {"params": [p for p in parameters if p.dim() > 1], "weight_decay": how.decay},
+        {"params": [p for p in parameters if p.dim() <= 1], "weight_decay": 0.0},
+    ]
+    return AdamW([group for group in groups if group["params"]], lr=how.rate, betas=how.betas)
+
+
+def _keep(module: Executable, optimizer: Any, folder: Path, losses: list[float], steps: int) -> None:
+    """Write the run to a folder; what was there stays whole until the new is."""
+    import torch
+    from safetensors.torch import save_file
+
+    from assay.execution.weights import save_weights
+
+    folder.mkdir(parents=True, exist_ok=True)
+    called = {id(parameter): name for name, parameter in module.named_parameters()}
+    held: dict[str, Tensor] = {}
+    for parameter, state in optimizer.state.items():
+        for key, value in state.items():
+            held[f"{called[id(parameter)]}:{key}"] = torch.as_tensor(value).detach().clone().contiguous()
+    of = {"step": str(len(losses))}
+    save_weights(module, folder / f"{WEIGHTS}.new", of)
+    save_file(held, folder / f"{OPTIMIZER}.new", of)
+    said = json.dumps({"step": len(losses), "steps": steps, "losses": losses})
+    (folder / f"{RUN}.new").write_text(said, encoding="utf-8")
+    for name in (WEIGHTS, OPTIMIZER, RUN):
+        os.replace(folder / f"{name}.new", folder / name)
+
+
+def _take_up(module: Executable, optimizer: Any, folder: Path, steps: int) -> list[float]:
+    """Weights and the optimizer's state as a folder keeps them; the losses so far."""
+    from safetensors import SafetensorError, safe_open
+    from safetensors.torch import load_file
+
+    from assay.execution.weights import load_weights
+
+    try:
+        run = json.loads((folder / RUN).read_text(encoding="utf-8"))
+        losses = [float(value) for value in run["losses"]]
+        before = int(run["steps"])
+        held: Mapping[str, Tensor] = load_file(folder / OPTIMIZER)
+        of = []
+        for name in (WEIGHTS, OPTIMIZER):
+            with safe_open(folder / name, framework="pt") as file:
+                of.append(int(file.metadata()["step"]))
+    except (OSError, ValueError, KeyError, TypeError, SafetensorError) as error:
+        raise BuildError(f"{folder}: no run is kept there: {error}") from None
+    if of != [len(losses)] * 2:
+        raise BuildError(
+            f"{folder}: its files are of different steps, {of[0]}, {of[1]} and {len(losses)}: one was lost"
+        )
+    if before != steps:
+        raise BuildError(f"{folder}: a run of {before} steps is kept there, whose rates are not those of {steps}")
+    load_weights(module, folder / WEIGHTS)
+    for name, parameter in module.named_parameters():
+        found = {key.rpartition(":")[2]: value for key, value in held.items() if key.rpartition(":")[0] == name}
+        if found:
+            optimizer.state[parameter] = {key: value.to(parameter.device) for key, value in found.items()}
+    return losses
