@@ -230,6 +230,7 @@ class Model:
     positions: int | None = None  # rows of a learned position table: a hard limit on past + tokens
     trained: int | None = None  # the context the config claims: going beyond is worth a note
     dtype: str | None = None  # of the weights, where the config says
+    deviation: float | None = None  # of the normal distribution that weights are drawn from, where the config says
     quantization: Mapping[str, Any] | None = None
     scheme: Scheme | None = None  # what `quantization` says, where it says something
     settings: tuple[str, ...] = ("past",)  # which of past, source, images can be asked of it

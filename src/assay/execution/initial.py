@@ -30,12 +30,13 @@ NORMS = ("rmsnorm", "layernorm")
 def initialize(module: Executable, seed: int | None = None) -> None:
     """Set every parameter; the same ones for the same seed. Tensors on the meta device are left alone."""
     rng = None if seed is None else torch.Generator(device="cpu").manual_seed(seed)
+    spread = module.description.deviation or DEVIATION
     with torch.no_grad():
         for tensor in [*module.parameters(), *module.buffers()]:
             if tensor.is_meta:
                 continue
             if tensor.dim() >= 2:
-                drawn = torch.empty(tensor.shape, dtype=torch.float32).normal_(0.0, DEVIATION, generator=rng)
+                drawn = torch.empty(tensor.shape, dtype=torch.float32).normal_(0.0, spread, generator=rng)
                 tensor.copy_(drawn)
             else:
                 tensor.zero_()

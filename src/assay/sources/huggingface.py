@@ -67,6 +67,7 @@ def read_config(
             positions=made.limit,
             trained=made.trained,
             dtype=_dtype(c) or _nested_dtype(c),
+            deviation=_deviation(c),
             quantization=quantization,
             settings=made.settings,
             source_tokens=made.source_tokens,
@@ -156,6 +157,16 @@ def _dtype(c: Config) -> str | None:
         if c.has(key):
             kept = c.word(key, None)
             return None if kept == "auto" else kept.removeprefix("torch.")
+    return None
+
+
+def _deviation(c: Config) -> float | None:
+    """The standard deviation of weights at the start, where the config says: no figure depends on it."""
+    for held in (c.data, c.data.get("text_config")):
+        for key in ("initializer_range", "init_std"):
+            value = held.get(key) if isinstance(held, dict) else None
+            if type(value) in (int, float) and 0 < value < 1:
+                return float(value)
     return None
 
 
