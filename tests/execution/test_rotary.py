@@ -186,3 +186,9 @@ def test_what_is_not_run_is_refused_when_building(table: dict[str, Any], message
     model = read_config({"model_type": "llama", **SMALL, "rope_scaling": table}, "config.json", "model")
     with pytest.raises(BuildError, match=message):
         assay.build(model)
+
+
+def test_odd_heads_are_not_turned() -> None:
+    model = read_config({"model_type": "llama", **SMALL, "head_dim": 9}, "config.json", "model")
+    with pytest.raises(BuildError, match=r"q = rope\(.*: 9 elements are not turned in pairs"):
+        assay.build(model)

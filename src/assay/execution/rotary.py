@@ -199,6 +199,8 @@ def rotation(site: Site) -> Turn:
         mixed = _mixed(values, pairs)
     except BuildError as error:
         raise site.refuse(str(error)) from None
+    if 2 * pairs > head:
+        raise site.refuse(f"{head} elements are not turned in pairs")
     turned, spread, sign = STYLES[style]
     last = style in LAST
     at, name, place = _places(site, axes)
