@@ -79,7 +79,7 @@ WITNESSES = (
         ),
     ),
     Witness(  # scores, their softmax, the values' sum: what the three cost by themselves
-        """o = attend(q[b n g r k], k0[b c g k], x[b c g f], of=( \
+        """o = attend(q[b n g r k], k0[b c g k], x[b c g f], of=(\
 's = contract(q[b n g r k], k0[b c g k]) -> [b g r n c]', \
 'p = softmax(s[b g r n c]) -> [b g r n c]', 'o = contract(p[b g r n c], x[b c g f]) -> [b n g r f]')) \
 -> [b n g r f]""",

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from execution.families import CAUSAL, MASKED
 
 import assay
-from execution.families import CAUSAL, MASKED
 
 torch = pytest.importorskip("torch")
 
