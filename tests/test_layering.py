@@ -10,7 +10,7 @@ import pytest
 
 SRC = Path(__file__).resolve().parents[1] / "src" / "assay"
 
-# errors <- size <- spec <- kinds <- {blocks <- sources, rewrites, readings} <- report <- commands <- cli
+# errors <- size <- spec <- kinds <- {blocks <- sources, rewrites, readings} <- report <- studies <- commands <- cli
 # records is a tool of all
 LEAVES = {"errors", "records"}
 SPEC = LEAVES | {"size", "formats", "spec"}
@@ -25,7 +25,9 @@ MAY_IMPORT: dict[str, set[str]] = {
     "sources": SPEC | {"kinds", "blocks", "rewrites"},  # a config may say how its weights are rewritten
     "rewrites": SPEC | {"kinds"},
     "readings": SPEC | {"kinds"},
-    "execution": SPEC | {"kinds", "readings", "rewrites"},  # it runs what readings count
+    "execution": SPEC | {"kinds", "readings", "rewrites", "report"},  # it runs what is counted, and shows how far it is
+    "verification": SPEC
+    | {"kinds", "readings", "rewrites", "execution", "counter"},  # what is said and what is measured
     "hardware": LEAVES,
     "counter": LEAVES | {"report"},  # what it counts is its own; it prints as the rest does
     "report": SPEC | {"kinds", "blocks", "readings", "rewrites", "hardware"},
@@ -34,7 +36,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "__main__": {"cli"},
     "cli": LEAVES | {"report", "commands"},
     "commands": SPEC
-    | {"kinds", "blocks", "sources", "rewrites", "readings", "hardware", "report", "studies", "__init__"},
+    | {"kinds", "blocks", "sources", "rewrites", "readings", "hardware", "report", "studies", "__init__"}
+    | {"execution", "verification"},
 }
 MODULES = {
     ".".join(("assay", *path.relative_to(SRC).with_suffix("").parts)).removesuffix(".__init__"): path

@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from assay.readings.crossovers import Crossover, Regime, crossovers, regimes
     from assay.readings.setting import Setting
     from assay.readings.tensors import Entry, tensors
+    from assay.readings.training import Training, training
     from assay.readings.utilization import Utilization, flops_per_token, mfu
     from assay.report.explain import Explanation, explain
     from assay.sources import load
@@ -92,6 +93,7 @@ __all__ = [
     "SourceError",
     "Sweep",
     "Tensor",
+    "Training",
     "UnknownModel",
     "Utilization",
     "Weight",
@@ -111,6 +113,7 @@ __all__ = [
     "shifted",
     "sweep",
     "tensors",
+    "training",
 ]
 
 # where each public name is defined: imported when it is first asked for, so that `import assay` costs next to nothing
@@ -125,6 +128,7 @@ _HOME = {
     "assay.readings.crossovers": "Crossover Regime crossovers regimes",
     "assay.readings.setting": "Setting",
     "assay.readings.tensors": "Entry tensors",
+    "assay.readings.training": "Training training",
     "assay.readings.utilization": "Utilization flops_per_token mfu",
     "assay.report.explain": "Explanation explain",
     "assay.sources": "load",

@@ -225,3 +225,20 @@ def surely_above(a: Size, b: Size) -> bool:
     if _is_array(a) or _is_array(b):
         return bool((a > b).any())
     return False
+
+
+def witness(size: Size) -> int:
+    """An integer that stands for a size where only whether it is 1 matters: a symbol, or an array, none of it 1.
+
+    Raises SizeError for an array that holds 1 beside other sizes.
+    """
+    if type(size) is int:
+        return size
+    if _is_array(size):
+        ones = size == 1
+        if ones.any() and not ones.all():
+            raise SizeError("an array holds 1 beside larger sizes, of which not the same is kept; ask for 1 by itself")
+        return int(size.flat[0])
+    # a symbol is always the same large number, so that sizes that hold it fit each other
+    spelled = {symbol: 1024 + 16 * (sum(map(ord, str(symbol))) % 97) for symbol in size.free_symbols}
+    return int(size.subs(spelled))

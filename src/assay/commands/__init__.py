@@ -19,6 +19,7 @@ COMMANDS: dict[str, dict[str, str]] = {
     "design": {"design --params N": "plain decoders that meet targets, as descriptions"},
     "tensors": {"tensors MODEL": "every weight tensor: path, shape, count, how often it occurs"},
     "checkpoint": {"checkpoint PATH": "what weight files hold, from their headers alone"},
+    "verify": {"verify MODEL": "every count held against a run in PyTorch, op by op; needs PyTorch"},
     "models": {"models": "the presets, with their main sizes"},
     "families": {"families": "the model types that are read, what is exact, and what is refused"},
 }

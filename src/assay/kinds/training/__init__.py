@@ -1,0 +1,28 @@
+"""What training asks of a kind beside its work: the products of its backward pass, and what autograd keeps of it.
+
+A rule tells an op in PyTorch's functions, as it runs eagerly in float32 with attention as plain products, on a tape
+that knows what each of them keeps (`tape`). Of a kind without a rule it is not known what is kept, never nothing.
+Only what reads training imports this.
+"""
+
+from assay.kinds.training import contractions, layout, pointwise, reduce
+from assay.kinds.training.rows import BACKWARD, SAVES, backward, passes, rule_of, saves
+from assay.kinds.training.tape import INPUT, MADE, WEIGHT, Passing, Store, Tape, Value
+
+__all__ = [
+    "BACKWARD",
+    "INPUT",
+    "MADE",
+    "SAVES",
+    "WEIGHT",
+    "Passing",
+    "Store",
+    "Tape",
+    "Value",
+    "backward",
+    "passes",
+    "rule_of",
+    "saves",
+]
+
+_REGISTERED = (contractions, layout, pointwise, reduce)  # importing them registers their rules

@@ -1,0 +1,97 @@
+"""Sums of products, the look-ups and weighted sums around them, as PyTorch runs them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from assay.kinds.training.rows import saves
+from assay.kinds.training.tape import INDEX, Passing, Value
+from assay.spec import Axes
+
+
+def of_both(a: Axes, b: Axes, out: Axes) -> tuple[Axes, Axes, Axes, Axes]:
+    """Batch, rows, what is summed, columns of a product over named axes."""
+    batch = tuple(x for x in out if x in a and x in b)
+    left = tuple(x for x in out if x in a and x not in b)
+    right = tuple(x for x in out if x in b and x not in a)
+    return batch, left, tuple(x for x in a if x in b and x not in out), right
+
+
+def product(at: Passing, x: Value, y: Value) -> Value:
+    """A batched matrix product over named axes."""
+    batch, left, summed, right = of_both(x.axes, y.axes, at.op.axes)
+    if {*batch, *left, *summed} != set(x.axes) or {*batch, *summed, *right} != set(y.axes):
+        raise at.unknown("an operand has an axis that is summed by itself")
+    return at.tape.order(at.tape.matmul(x, y, batch, left, summed, right), at.op.axes)
+
+
+@saves("linear")
+def linear(at: Passing, x: Value) -> Value:
+    """One matrix, or one for each index of axes that x, weight and result share."""
+    op, tape = at.op, at.tape
+    weight = op.weights[0]
+    if any(a in x.axes and a in op.axes for a in weight.axes):
+        y = product(at, x, at.weight(weight))
+        return y if len(op.weights) < 2 else tape.linear_in(y, at.weight(op.weights[1]), axes=op.axes)
+    summed = tuple(a for a in x.axes if a in weight.axes)
+    made = tuple(a for a in op.axes if a in weight.axes)
+    lead = tuple(a for a in x.axes if a not in summed)
+    x = tape.join(x, *((a,) for a in lead), summed)
+    y = tape.linear(x, lead, at.weight(weight, made, summed), made)
+    if len(op.weights) > 1 and set(op.weights[1].axes) != set(made):
+        y = tape.linear_in(y, at.weight(op.weights[1]))
+    return tape.order(y, op.axes)
+
+
+@saves("contract")
+def contract(at: Passing, *given: Value) -> Value:
+    """Two tensors, either of which may be a weight."""
+    x, y = everything(at, given)
+    return product(at, x, y)
+
+
+def everything(at: Passing, given: tuple[Value, ...]) -> Iterator[Value]:
+    """All operands in order, weights as they are seen."""
+    left = iter(given)
+    return (at.weight(t) if t.is_weight else next(left) for t in at.op.inputs)
+
+
+@saves("gather")
+def gather(at: Passing, ids: Value) -> Value:
+    """Rows of a table."""
+    table, tape = at.op.weights[0], at.tape
+    if at.op.attr("far") is not None:  # rows of buckets of distances, which all layers share
+        key = ("buckets", *(at.value(name) for name in ("far", "both")), at.sizes[table.axes[0]])
+        ids = tape.once(key, lambda: tape.new(ids.axes, width=INDEX)).called(ids.axes)
+    elif at.value("offset", 0):
+        ids = tape.new(ids.axes, width=INDEX)
+    rows = at.weight(table) if len(table.axes) == 2 else at.weight(table, table.axes[:1], table.axes[1:])
+    return tape.order(tape.embedding(ids, rows, (*ids.axes, *table.axes[1:])), at.op.axes)
+
+
+@saves("combine")
+def combine(at: Passing, x: Value, w: Value) -> Value:
+    """Values times weights, summed."""
+    y = at.tape.sum(at.tape.mul(x, at.tape.beside(w, x.axes)), at.op.axes)
+    return at.tape.order(y, at.op.axes)
+
+
+@saves("select")
+def select(at: Passing, x: Value, index: Value) -> Value:
+    """Rows sorted by expert, a product an expert, and the results put where the rows came from."""
+    op, tape = at.op, at.tape
+    weight = op.weights[0]
+    (experts,) = [a for a in weight.axes if a not in op.axes and a not in x.axes]
+    summed = tuple(a for a in x.axes if a in weight.axes)
+    made = tuple(a for a in op.axes if a in weight.axes)
+    matrices = at.weight(weight, (experts,), made, summed)
+    bias = at.weight(op.weights[1], (experts,), made) if len(op.weights) > 1 else None
+    order = tape.once(("routing", index.store), lambda: tape.new(index.axes, width=INDEX))
+    rows = tape.new((*index.axes, *summed), x.grad)
+    if x.grad:
+        tape.keep(order)
+    tape.keep(*([rows] if matrices.grad else []), *([matrices] if x.grad else []))
+    y = tape.new((*index.axes, *made), x.grad or matrices.grad or (bias is not None and bias.grad))
+    if y.grad:
+        tape.keep(order, y)  # put where the rows came from, results keep their places and, for their shape, themselves
+    return tape.order(tape.new(y.axes, y.grad), op.axes)

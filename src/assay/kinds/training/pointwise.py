@@ -1,0 +1,199 @@
+"""Element by element, as PyTorch composes it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from assay.kinds.training.contractions import everything
+from assay.kinds.training.rows import saves
+from assay.kinds.training.tape import FLAG, Passing, Tape, Value
+from assay.size import ceil_div
+from assay.spec import Op
+
+Function = Callable[[Tape, Value], Value]
+
+# functions of one tensor: what they keep, or how they are composed
+ACTIVATIONS: dict[str, Function] = {
+    "relu": lambda tape, x: tape.unary(x, "result"),
+    "relu2": lambda tape, x: tape.pow(tape.unary(x, "result")),
+    "silu": lambda tape, x: tape.unary(x),
+    "sigmoid": lambda tape, x: tape.unary(x, "result"),
+    "tanh": lambda tape, x: tape.unary(x, "result"),
+    "gelu": lambda tape, x: tape.unary(x),
+    "gelu_tanh": lambda tape, x: tape.unary(x),
+    "quick_gelu": lambda tape, x: tape.mul(x, tape.unary(tape.linear_in(x), "result")),
+    "identity": lambda tape, x: x,
+    "exp": lambda tape, x: tape.unary(x, "result"),
+    "softplus": lambda tape, x: tape.unary(x),
+    "sqrtsoftplus": lambda tape, x: tape.unary(tape.unary(x), "result"),
+}
+
+
+def _activation(function: Function) -> Callable[[Passing, Value], Value]:
+    return lambda at, x: function(at.tape, at.tape.beside(x, at.op.axes))
+
+
+for _name, _function in ACTIVATIONS.items():
+    saves(_name)(_activation(_function))
+
+
+@saves("mul")
+def mul(at: Passing, *given: Value) -> Value:
+    """From left to right."""
+    return at.tape.fold(lambda x, y: at.tape.mul(x, y, at.op.axes), _placed(at, given))
+
+
+@saves("div")
+def div(at: Passing, *given: Value) -> Value:
+    """From left to right."""
+    return at.tape.fold(lambda x, y: at.tape.div(x, y, at.op.axes), _placed(at, given))
+
+
+@saves("add")
+def add(at: Passing, *given: Value) -> Value:
+    """Sums keep nothing, nor do products with numbers."""
+    tape = at.tape
+    first, *others = _placed(at, given)
+    if at.op.attr("keep") is not None:
+        first = tape.linear_in(first)
+    if at.op.attr("scale") is not None:
+        others = [tape.linear_in(x) for x in others]
+    return tape.fold(lambda x, y: tape.linear_in(x, y, axes=at.op.axes), [first, *others])
+
+
+def _placed(at: Passing, given: tuple[Value, ...]) -> list[Value]:
+    return [at.tape.beside(x, at.op.axes) for x in everything(at, given)]
+
+
+@saves("lerp")
+def lerp(at: Passing, *given: Value) -> Value:
+    """w x + (1 - w) y."""
+    x, y, w = _placed(at, given)
+    return at.tape.lerp(y, x, w)
+
+
+@saves("scale")
+def scale(at: Passing, x: Value) -> Value:
+    """A product with a number keeps nothing."""
+    return at.tape.linear_in(x)
+
+
+@saves("softcap")
+def softcap(at: Passing, x: Value) -> Value:
+    """cap tanh(x / cap)."""
+    return at.tape.linear_in(at.tape.unary(at.tape.linear_in(x), "result"))
+
+
+@saves("clip")
+def clip(at: Passing, x: Value) -> Value:
+    """Limits keep what they are applied to."""
+    return at.tape.unary(x)
+
+
+@saves("swiglu_clamp")
+def swiglu_clamp(at: Passing, z: Value, u: Value) -> Value:
+    """(u + 1) (z sigmoid(alpha z)), both within limits."""
+    tape = at.tape
+    z, u = tape.unary(z), tape.unary(u)
+    gate = tape.mul(z, tape.unary(tape.linear_in(z), "result"))
+    return tape.mul(tape.linear_in(u), gate)
+
+
+@saves("swiglu_limit")
+def swiglu_limit(at: Passing, z: Value, u: Value) -> Value:
+    """silu(z) u, both within limits."""
+    tape = at.tape
+    return tape.mul(tape.unary(tape.unary(z)), tape.unary(u))
+
+
+@saves("mask")
+def mask(at: Passing, s: Value, index: Value | None = None) -> Value:
+    """The mask is kept, one for all layers that have the same; of chosen keys each layer its own."""
+    tape, axes = at.tape, at.op.axes
+    key, seen = sight(at, axes[-1])
+    hidden = None if seen else tape.once(("mask", key, axes[-2:]), lambda: tape.new(axes[-2:], width=FLAG))
+    if index is not None:
+        chosen = (*(a for a in index.axes[:-1]), axes[-1])
+        hidden = tape.new(chosen, width=FLAG)
+    return s if hidden is None else tape.masked_fill(s, hidden)
+
+
+def sight(at: Passing, keys: str) -> tuple[object, bool]:
+    """What tells a mask from others, and whether every query sees every key."""
+    makers = [op for op in at.makers(keys) if op.kind in ("append", "keys", "reuse", "hold")]
+    if not makers:
+        raise at.unknown(f"no op makes the keys {keys}")
+    return _seen(makers[0], at)
+
+
+def _seen(maker: Op, at: Passing) -> tuple[object, bool]:
+    values = {name: at.sizes.get(v, v) if isinstance(v, str) else v for name, v in maker.attrs}
+    if "reach" in values:
+        return ("reach", values["reach"]), False
+    if maker.attr("causal"):
+        return "causal", False
+    if maker.kind in ("keys", "hold"):
+        return "all", True
+    for name in ("window", "near", "chunk"):
+        if values.get(name) is not None:
+            return ("chunk" if name == "chunk" else "window", values[name]), False
+    return "causal", False
+
+
+@saves("alibi")
+def alibi(at: Passing, s: Value) -> Value:
+    """A bias that needs no gradient, and the mask."""
+    return mask(at, at.tape.linear_in(s))
+
+
+@saves("rope")
+def rope(at: Passing, x: Value) -> Value:
+    """x cos + turned x sin; cosines and sines are kept, one pair for all layers that turn alike."""
+    tape, axes = at.tape, at.op.axes
+    head = axes[-1]
+    scaling = dict(at.op.attr("scaling") or ())
+    spread = (scaling.get("rope_type") or scaling.get("type")) == "proportional"  # all of a head, some of it by nothing
+    width = at.sizes[head] if spread else at.value("width") or at.sizes[head]
+    width += width % 2  # an odd one has a pair more
+    whole = width == at.sizes[head]
+    tokens = next(a for a in axes if a in ("n", "m", "c"))
+    part = head if whole else tape.axis("turned", 2 * ceil_div(at.real_value("width"), 2), width)
+    told = (at.value("theta"), at.op.attr("scaling"), at.op.attr("style"), at.sizes[head])
+    key = ("rope", at.value("width"), len(axes) - axes.index(tokens), *told)
+    table = (tokens, part)
+    cos = tape.once((key, "cos"), lambda: tape.new(table))
+    sin = tape.once((key, "sin"), lambda: tape.new(table))
+    cos, sin = cos.called(table), sin.called(table)
+    given = x if whole else Value((*x.axes[:-1], part), x.strides, x.store, x.grad)
+    other = tape.new(given.axes, x.grad)  # halves swapped: a tensor of its own
+    y = tape.linear_in(tape.mul(given, cos), tape.mul(other, sin))
+    return y if whole else tape.cat(axes, y, x)
+
+
+@saves("sinusoid")
+def sinusoid(at: Passing, x: Value) -> Value:
+    """A sum with what needs no gradient."""
+    return at.tape.linear_in(x)
+
+
+@saves("temper")
+def temper(at: Passing, x: Value) -> Value:
+    """A product with a number for each position, one tensor for all layers that grow alike."""
+    tape, axes = at.tape, at.op.axes
+    key = ("temper", *(at.value(name) for name in ("form", "floor", "by")), len(axes) - axes.index("n"))
+    return tape.mul(x, tape.once(key, lambda: tape.new(("n",))), axes)
+
+
+@saves("xielu")
+def xielu(at: Passing, x: Value) -> Value:
+    """where(x > 0, up x x + b x, (exp(min(x, e)) - 1 - x) down + b x), up and down softplus of what is learned."""
+    tape, axes = at.tape, at.op.axes
+    above, below, beta, eps = (at.weight(weight) for weight in at.op.weights)
+    up, down = tape.unary(above), tape.linear_in(beta, tape.unary(below))
+    high = tape.linear_in(tape.mul(tape.mul(x, up, axes), x), tape.mul(x, beta, axes))
+    least = tape.pointwise(x, eps, axes=axes)
+    tape.keep(*([x, eps] if least.grad else []))
+    rest = tape.linear_in(tape.unary(least, "result"), x)
+    low = tape.linear_in(tape.mul(rest, down, axes), tape.mul(x, beta, axes))
+    tape.keep(tape.new(axes, width=FLAG))
+    return tape.linear_in(high, low)

@@ -1,0 +1,52 @@
+"""The columns of training: a rule a kind for what autograd keeps, one for the work of the backward pass."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from assay.errors import KindError
+from assay.kinds.base import Extent, Work, kind_of
+from assay.kinds.training.tape import Value
+from assay.spec import Op
+
+Saves = Callable[..., Value]  # (passing, *activations) -> result
+Backward = Callable[[Op, Extent, Sequence[bool]], Work]  # which operands need a gradient
+
+SAVES: dict[str, Saves] = {}
+BACKWARD: dict[str, Backward] = {}
+BLIND = ("topk",)  # their results have no gradient
+
+
+def saves(*kinds: str) -> Callable[[Saves], Saves]:
+    """A rule is what autograd keeps of ops of these kinds. Raises KindError where one of them has a rule already."""
+
+    def add(rule: Saves) -> Saves:
+        for kind in kinds:
+            if kind in SAVES:
+                raise KindError(f"the kind {kind!r} has two rules of what training keeps")
+            SAVES[kind] = rule
+        return rule
+
+    return add
+
+
+def products(op: Op, extent: Extent, needs: Sequence[bool]) -> Work:
+    """A product as large as forward's for each operand of a contraction that needs a gradient."""
+    return {"multiply_add": sum(needs[:2]) * kind_of(op).work(op, extent).get("multiply_add", 0)}
+
+
+def backward(op: Op, extent: Extent, needs: Sequence[bool]) -> Work:
+    """The multiply-adds of the backward pass; `needs` says of each operand of `op.inputs` whether it has a gradient."""
+    if not kind_of(op).contracts:
+        return {}
+    return BACKWARD.get(op.kind, products)(op, extent, needs)
+
+
+def passes(op: Op) -> bool:
+    """True where a gradient of the result becomes one of the operands."""
+    return op.kind not in BLIND
+
+
+def rule_of(op: Op) -> Saves | None:
+    """What autograd keeps of an op, None where nobody knows."""
+    return SAVES.get(op.kind)

@@ -1,0 +1,79 @@
+"""A weight as its stored tensor, seen along the axes of the notation."""
+
+from __future__ import annotations
+
+import re
+from math import prod
+
+from assay.kinds.training import WEIGHT, Store, Tape, Value
+from assay.readings.tensors import dimensions
+from assay.spec import Axes, Block
+from assay.spec import Tensor as Operand
+
+_EACH = re.compile(r"\{(?!i\})([^{}]+)\}")  # axes in a path: one tensor for each index of them
+
+
+class Seen:
+    """The weights of a block: how far apart their elements lie, and which are parameters."""
+
+    def __init__(self, block: Block) -> None:
+        self.block = block
+        self.dims: dict[str, tuple[str, ...]] = {}
+        self.pieces: dict[str, list[Axes]] = {}  # of a stored dimension that several weights share
+        for op in block.ops:
+            for weight in op.weights:
+                if weight.name not in self.dims:
+                    where = block.weight(weight.name)
+                    self.dims[weight.name] = dims = dimensions(op, weight, where.layout)
+                    for dim in dims:
+                        if "+" in dim:
+                            self.pieces.setdefault(where.path, []).append(_apart(dim)[1])
+
+    def trained(self, weight: Operand) -> bool:
+        """True for a parameter, False for a buffer."""
+        return not self.block.weight(weight.name).buffer
+
+    def view(self, tape: Tape, weight: Operand, groups: tuple[Axes, ...]) -> Value:
+        """The weight with a dimension for each group of axes, copied where it cannot be seen so."""
+        path = self.block.weight(weight.name).path
+        each = tuple(axis for found in _EACH.findall(path) for axis in found.split())
+        apart: dict[str, int] = {}
+        run = 1
+        for dim in reversed(self.dims[weight.name]):
+            before, own = _apart(dim)
+            if each and set(own) <= set(each):
+                continue
+            for axis in reversed(own):
+                if axis.isdigit():
+                    run *= int(axis)
+                    continue
+                apart[axis] = run
+                run *= tape.sizes[axis]
+            if "+" in dim:
+                run = run // self._extent(tape, own) * sum(self._extent(tape, one) for one in self.pieces[path])
+            for axis in reversed(before):
+                if axis.isdigit():
+                    run *= int(axis)
+                else:
+                    apart[axis] = run
+                    run *= tape.sizes[axis]
+        grad = self.trained(weight)
+        axes = tuple(a for group in groups for a in group)
+        if each:
+            made = tape.new((*each, *(a for a in apart)), grad, order=(*each, *reversed(apart)))
+            return tape.join(made, *groups)
+        return (
+            tape.join(Value(tuple(apart), tuple(apart.values()), Store(0, WEIGHT), grad), *groups)
+            if apart
+            else (Value(axes, (), Store(0, WEIGHT), grad))
+        )
+
+    @staticmethod
+    def _extent(tape: Tape, axes: Axes) -> int:
+        return prod(int(a) if a.isdigit() else tape.sizes[a] for a in axes)
+
+
+def _apart(dim: str) -> tuple[Axes, Axes]:
+    """The axes of a stored dimension: what is before a +, and the weight's own."""
+    before, plus, own = dim.replace("(", " ").replace(")", " ").partition("+")
+    return (tuple(before.split()), tuple(own.split())) if plus else ((), tuple(before.split()))

@@ -1,0 +1,309 @@
+"""A training step: FLOPs forward and backward, and what autograd keeps between them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from assay.errors import SettingError
+from assay.kinds import Extent, Visible, kind_of
+from assay.kinds.training import INPUT, MADE, WEIGHT, Passing, Store, Tape, Value, backward, passes, rule_of
+from assay.kinds.training.tape import INDEX
+from assay.readings.binding import as_model, bind, placed
+from assay.readings.conventions import convention as convention_of
+from assay.readings.count import add_parts
+from assay.readings.dtypes import bytes_of
+from assay.readings.order import MEMORY, halves, in_order, needed
+from assay.readings.setting import Setting, setting
+from assay.readings.stored import Seen
+from assay.records import dataclass, field
+from assay.size import Size, is_integer, witness
+from assay.spec import Block, Model, Op, Segment
+
+Parts = Mapping[str, Size]
+DTYPE = "fp32"  # what is computed
+CONVENTIONS = ("matmul", "causal")  # what a backward pass is known in: products alone
+
+
+@dataclass(frozen=True)
+class TrainedOp:
+    """An op in one layer: FLOPs forward and backward, and bytes that autograd keeps from it on, None if not known.
+
+    `passing` bytes are those that it drops again before the pass ends, `inputs` those of the model's inputs.
+    """
+
+    segment: Segment
+    layer: int | None
+    op: Op
+    forward: Size
+    backward: Size
+    saved: Size | None
+    passing: Size = 0
+    inputs: Size = 0
+
+    @property
+    def kept(self) -> Size | None:
+        """All bytes that autograd keeps from this op on, for however long."""
+        return None if self.saved is None else self.saved + self.passing + self.inputs
+
+
+@dataclass(frozen=True)
+class TrainingRow:
+    """One distinct block, all its layers together."""
+
+    name: str
+    layers: tuple[int, ...]
+    forward: Size
+    backward: Size
+    saved: Size | None
+
+
+@dataclass(frozen=True)
+class Training:
+    """A training step of a model in a setting.
+
+    `forward` and `backward` are FLOPs, `saved` the bytes of activations that autograd keeps between the two, each
+    storage once; None where `unknown` names kinds of which nobody knows it. Weights, which are there anyway, are not
+    in it, nor are `inputs`, the bytes of token ids that are kept.
+    """
+
+    forward: Size
+    backward: Size
+    saved: Size | None
+    inputs: Size
+    forward_by_part: Parts
+    backward_by_part: Parts
+    saved_by_part: Parts
+    setting: Setting
+    rows: tuple[TrainingRow, ...] = field(default=(), repr=False)
+    unknown: tuple[str, ...] = ()
+
+    @property
+    def flops(self) -> Size:
+        """Forward and backward."""
+        return self.forward + self.backward
+
+
+def training(
+    model: Model | Block,
+    batch: object = 1,
+    tokens: object = None,
+    *,
+    logits: str = "all",
+    convention: str = "matmul",
+    source: object = None,
+    images: object = None,
+    image_tokens: object = None,
+    **sizes: object,
+) -> Training:
+    """A training step: forward, and backward to every parameter.
+
+    `batch` and `tokens` are each an int, an array or a symbol, as in `count`. What autograd keeps is exact for the
+    eager execution of `assay.build` in float32 with attention as plain products; a symbol stands for a size above 1.
+    Raises SettingError and SizeError.
+    """
+    whole = model if isinstance(model, Model) else as_model(model, sizes)
+    if sizes and whole is model:
+        raise SettingError(f"a model has no open sizes; {', '.join(sizes)} cannot be set")
+    if convention not in CONVENTIONS:
+        raise SettingError(f"convention is {convention!r}; a backward pass is known in {' and '.join(CONVENTIONS)}")
+    asked = setting(
+        whole,
+        batch=batch,
+        tokens=tokens,
+        logits=logits,
+        convention=convention,
+        weights=DTYPE,
+        source=source,
+        images=images,
+        image_tokens=image_tokens,
+    )
+    return trained(whole, asked, [op for _, ops in trace(whole, asked) for op in ops])
+
+
+def trained(model: Model, asked: Setting, every: Sequence[TrainedOp]) -> Training:
+    """The figures of a training step from those of its ops."""
+    rows: dict[tuple[str, tuple[int, ...]], list[TrainedOp]] = {(s.name, s.layers): [] for s in model.segments}
+    for op in every:
+        rows[op.segment.name, op.segment.layers].append(op)
+    return Training(
+        _sum(op.forward for op in every),
+        _sum(op.backward for op in every),
+        _known(op.saved for op in every),
+        _sum(op.inputs for op in every),
+        _parts((op.op.part, op.forward) for op in every),
+        _parts((op.op.part, op.backward) for op in every),
+        _parts((op.op.part, op.saved) for op in every if op.saved is not None),
+        asked,
+        tuple(
+            TrainingRow(
+                name,
+                layers,
+                _sum(op.forward for op in ops),
+                _sum(op.backward for op in ops),
+                _known(op.saved for op in ops),
+            )
+            for (name, layers), ops in rows.items()
+        ),
+        tuple(dict.fromkeys(op.op.kind for op in every if rule_of(op.op) is None)),
+    )
+
+
+def _sum(sizes: Any) -> Size:
+    return sum(sizes, start=0)
+
+
+def _known(sizes: Any) -> Size | None:
+    found = list(sizes)
+    return None if any(size is None for size in found) else _sum(found)
+
+
+def _parts(pairs: Any) -> Parts:
+    made: dict[str, Size] = {}
+    for part, size in pairs:
+        made = add_parts(made, {part.partition(".")[0]: size})
+    return made
+
+
+def trace(model: Model, asked: Setting) -> Iterator[tuple[Segment, list[TrainedOp]]]:
+    """Every layer in the order in which they run, with its ops. Raises SizeError."""
+    run = _Run(model, asked)
+    encoders, rest = halves(model)
+    if encoders:
+        for segment, layer, _ in in_order(encoders):
+            run.layer(segment, layer)
+        run.turn()
+    for segment, layer, _ in in_order(rest):
+        run.layer(segment, layer)
+    yield from run.finish()
+
+
+class _Layer:
+    """A layer that has run forward: its ops and which of their operands need gradients."""
+
+    def __init__(self, segment: Segment, layer: int | None, extent: Extent) -> None:
+        self.segment = segment
+        self.layer = layer
+        self.extent = extent
+        self.needs: list[tuple[bool, ...]] = []
+
+
+class _Run:
+    """A pass forward over a model, each op by the rule of its kind; and which ops a gradient comes back to."""
+
+    def __init__(self, model: Model, asked: Setting) -> None:
+        self.needed = needed(model)
+        self.asked = asked
+        self.prices = convention_of(asked.convention)
+        self.sizes = asked.sizes()
+        self.shown = {axis: witness(size) for axis, size in self.sizes.items()}
+        self.plain = all(is_integer(size) for size in self.sizes.values())
+        self.tape = Tape(bytes_of(1, DTYPE))
+        self.values: dict[str, Value] = {}
+        self.layers: list[_Layer] = []
+        self.seen: dict[int, Seen] = {}
+        self.encoders = 0
+
+    def turn(self) -> None:
+        """From here on another pass, over what the layers so far left: what they shared is made anew."""
+        self.values = {MEMORY: self.values["x"]}
+        self.encoders = len(self.layers)
+        self.tape.memo = {}
+
+    def layer(self, segment: Segment, layer: int | None) -> None:
+        """One layer forward."""
+        block, tape = segment.block, self.tape
+        extent = bind(block, placed(segment, self.sizes))
+        tape.real = extent.sizes
+        tape.sizes = dict(extent.sizes if self.plain else bind(block, placed(segment, self.shown)).sizes)
+        seen = self.seen.setdefault(id(block), Seen(block))
+        known: dict[str, Value] = {}
+        row = _Layer(segment, layer, extent)
+        place = len(self.layers)
+        for index, op in enumerate(block.ops):
+            for operand in op.activations:
+                if operand.name not in known:
+                    known[operand.name] = self._given(operand.name, operand.axes)
+            given = [known[t.name] for t in op.activations]
+            own = iter(given)
+            row.needs.append(tuple(seen.trained(t) if t.is_weight else next(own).grad for t in op.inputs))
+            tape.now = (place, index)
+            rule = rule_of(op)
+            if rule is None:
+                known[op.name] = tape.new(op.axes, any(row.needs[-1]) and passes(op))
+                continue
+            at = Passing(tape, op, index, block.ops, tape.sizes, lambda t, groups: seen.view(tape, t, groups))
+            known[op.name] = rule(at, *given)
+        made = {op.name for op in block.ops} & self.needed
+        self.values |= {name: known[name] for name in made}
+        self.layers.append(row)
+
+    def _given(self, name: str, axes: tuple[str, ...]) -> Value:
+        """What comes from the layer before, or from nobody."""
+        found = self.values.get(name)
+        if found is not None:
+            return found.called(axes)
+        if name == "at":
+            return self.tape.once(("positions",), lambda: self.tape.new(axes, width=INDEX)).called(axes)
+        if name == "type":
+            return self.tape.new(axes, width=INDEX)
+        given = self.tape.new(axes, width=INDEX if name == "ids" else None)
+        given.store = Store(given.store.bytes, INPUT)
+        self.values[name] = given
+        return given
+
+    def finish(self) -> Iterator[tuple[Segment, list[TrainedOp]]]:
+        """Every layer's ops, with the backward pass of those that the last result depends on."""
+        reached = self._reached(set())
+        saved = self._saved(self._reached({*self.needed}))
+        for place, row in enumerate(self.layers):
+            yield row.segment, [self._op(row, place, index, reached, saved) for index in range(len(row.needs))]
+
+    def _saved(self, left: set[tuple[int, int]]) -> dict[tuple[int, int], dict[str, Size]]:
+        """Bytes of storages by the op that first keeps them: those that stay, those that pass, those of inputs.
+
+        What only ops keep of whose results nothing is left in the end is gone with these.
+        """
+        saved: dict[Any, dict[str, Size]] = {}
+        for store in self.tape.kept:
+            stays = store.shared or any(not passing and now in left for now, passing in store.keepers)
+            sort = INPUT if store.origin == INPUT else MADE if stays else "passing"
+            if store.origin != WEIGHT:
+                own = saved.setdefault(store.keepers[0][0], {})
+                own[sort] = own.get(sort, 0) + store.bytes
+        return saved
+
+    def _op(self, row: _Layer, place: int, index: int, reached: set[tuple[int, int]], saved: Any) -> TrainedOp:
+        op = row.segment.block.ops[index]
+        extent = Visible(row.extent.sizes).shared_with(row.extent) if self.prices.visible else row.extent
+        kept = saved.get((place, index), {})
+        work = backward(op, extent, row.needs[index]) if (place, index) in reached else {}
+        return TrainedOp(
+            row.segment,
+            row.layer,
+            op,
+            self.prices.flops(kind_of(op).work(op, extent)),
+            self.prices.flops(work),
+            kept.get(MADE, 0) if rule_of(op) is not None else None,
+            kept.get("passing", 0),
+            kept.get(INPUT, 0),
+        )
+
+    def _reached(self, wanted: set[str]) -> set[tuple[int, int]]:
+        """Ops that the last result depends on through gradients, or what has these names in the end."""
+        found: set[tuple[int, int]] = set()
+        if not self.layers:
+            return found
+        wanted.add(self.layers[-1].segment.block.ops[-1].name)
+        for place in range(len(self.layers) - 1, -1, -1):
+            if place == self.encoders - 1:
+                wanted = (wanted - {MEMORY, "x"}) | ({"x"} if MEMORY in wanted else set())
+            ops = self.layers[place].segment.block.ops
+            for index in range(len(ops) - 1, -1, -1):
+                op = ops[index]
+                if op.name in wanted:
+                    wanted.discard(op.name)
+                    found.add((place, index))
+                    if passes(op):
+                        wanted |= {t.name for t in op.activations}
+        return found

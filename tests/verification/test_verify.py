@@ -1,0 +1,174 @@
+"""`assay verify`: models held against their run, and a wrong rule found by the op that has it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("torch")
+
+import assay
+from assay.cli import main
+from assay.kinds import KINDS
+from assay.kinds import training as columns
+from assay.readings import plans
+from assay.records import replace
+from assay.sources.families import FAMILIES
+from assay.verification.small import prove
+
+PRESETS = ("llama-3-8b", "gpt-2", "mixtral-8x7b")
+FEW = ("mistral", "qwen3_moe", "gemma2", "bert", "bart", "t5", "gpt_oss", "falcon")
+FIGURES = {
+    "parameters",
+    "prefill FLOPs",
+    "training FLOPs forward",
+    "training FLOPs backward",
+    "saved activations",
+}
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_presets(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["verify", name]) == 0
+    out = capsys.readouterr().out
+    assert "nothing differs" in out
+    assert "all alike" in out
+
+
+@pytest.mark.parametrize("model_type", FEW)
+def test_families(model_type: str) -> None:
+    held(model_type)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("model_type", sorted(FAMILIES.keys() - set(FEW)))
+def test_every_family_that_runs(model_type: str) -> None:
+    held(model_type)
+
+
+def held(model_type: str) -> None:
+    """Nothing differs. Skips what has no defaults, and what does not run."""
+    try:
+        proof = prove(assay.load({"model_type": model_type}))
+    except assay.AssayError as error:
+        pytest.skip(str(error))
+    assert [figure for figure in proof.figures if not figure.alike] == []
+    assert proof.differing == ()
+    assert len(proof.ops) > 20
+    assert {figure.name for figure in proof.figures} | {"saved activations"} >= FIGURES
+    assert all(figure.measured for figure in proof.figures if figure.name in FIGURES)
+
+
+def verified(name: str, capsys: pytest.CaptureFixture[str]) -> tuple[int, dict[str, Any]]:
+    code = main(["verify", name, "--json"])
+    return code, json.loads(capsys.readouterr().out)
+
+
+def test_a_wrong_count_of_work_names_its_op(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    right = KINDS["contract"]
+
+    def thrice(op: Any, extent: Any) -> Any:
+        return {sort: 3 * amount for sort, amount in right.work(op, extent).items()}
+
+    monkeypatch.setitem(KINDS, "contract", replace(right, work=thrice))
+    monkeypatch.setattr(plans, "_PLANS", {})
+    code, found = verified("llama-3-8b", capsys)
+    assert code == 1
+    (proof,) = found["models"][0]["proofs"]
+    differing = {figure["name"] for figure in proof["figures"] if figure["difference"]}
+    assert differing >= {"prefill FLOPs", "decode step FLOPs", "training FLOPs forward", "training FLOPs backward"}
+    assert {one["op"].split("(")[0] for one in proof["differing"]} == {"s = contract", "o = contract"}
+    first = proof["differing"][0]
+    assert (first["layer"], first["figure"], first["said"]) == ("layer 0", "prefill FLOPs", 3 * first["measured"])
+
+
+def test_a_wrong_rule_of_what_is_kept_names_its_op(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(columns.SAVES, "silu", lambda at, x: at.tape.linear_in(x))
+    code, found = verified("llama-3-8b", capsys)
+    assert code == 1
+    (proof,) = found["models"][0]["proofs"]
+    (figure,) = [figure for figure in proof["figures"] if figure["difference"]]
+    assert figure["name"] == "saved activations"
+    assert {(one["op"].split("(")[0], one["figure"]) for one in proof["differing"]} == {
+        ("z = silu", "bytes kept for backward")
+    }
+    assert [one["layer"] for one in proof["differing"]] == ["layer 0", "layer 1"]
+    assert figure["difference"] == sum(one["measured"] - one["said"] for one in proof["differing"])
+
+
+def test_a_wrong_shape_names_its_op(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    from assay.execution.sites import RULES
+
+    monkeypatch.setitem(RULES, "silu", lambda site: lambda call, x: x[..., :-1])
+    assert main(["verify", "llama-3-8b"]) == 1
+    out = capsys.readouterr().out
+    assert "z = silu" in out
+    assert "said and measured differ" in out
+
+
+def test_wrong_parameters_are_told(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    import assay.verification.small as small
+
+    def one_more(*given: Any, **named: Any) -> Any:
+        made = build(*given, **named)
+        made.hold("more", assay_torch().zeros(7), parameter=True)
+        return made
+
+    build = small.build
+    monkeypatch.setattr(small, "build", one_more)
+    assert main(["verify", "gpt-2"]) == 1
+    row = next(line for line in capsys.readouterr().out.splitlines() if line.split()[:1] == ["parameters"])
+    assert row.endswith(" 7")
+
+
+def assay_torch() -> Any:
+    import torch
+
+    return torch
+
+
+def test_what_cannot_run_is_refused(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    path = tmp_path / "config.json"
+    path.write_text(json.dumps({"model_type": "vit"}))
+    assert main(["verify", str(path)]) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err.count("\n") == 1
+
+
+def test_all_of_a_word_is_a_matrix(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["verify", "--all", "gpt", "neo"]) == 0
+    out = capsys.readouterr().out
+    rows = {line.split()[0]: line.split()[1:] for line in out.splitlines() if line.startswith("gpt_neo")}
+    assert rows.keys() == {"gpt_neo", "gpt_neox", "gpt_neox_japanese"} & FAMILIES.keys()
+    assert all(set(cells) == {"="} for cells in rows.values())
+    assert "no difference" in out
+
+
+def test_no_such_type(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["verify", "--all", "qqq"]) == 2
+    assert "no model_type has 'qqq' in its name" in capsys.readouterr().err
+
+
+def test_the_public_implementation_at_full_size(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("transformers")
+    path = tmp_path / "config.json"
+    path.write_text(json.dumps({"model_type": "llama", "num_hidden_layers": 80, "hidden_size": 8192}))
+    code, found = verified(str(path), capsys)
+    _, theirs = found["models"][0]["proofs"]
+    assert theirs["figures"], theirs["without"]
+    assert {f["name"]: f["difference"] for f in theirs["figures"]} == {
+        "parameters": 0,
+        "prefill FLOPs": 0,
+        "decode step FLOPs": 0,
+        "training FLOPs backward": 0,
+    }
+    assert code == 0
+    assert theirs["compared"] == 80 * 9 + 3
