@@ -235,6 +235,80 @@ PUBLISHED = {
         2_724_880_896,
         0,
     ),
+    "InternLM2-7B": (  # index of the checkpoint: 15,475,417,088 bytes of bf16
+        config(
+            "internlm2",
+            vocab_size=92544,
+            hidden_size=4096,
+            num_hidden_layers=32,
+            num_attention_heads=32,
+            num_key_value_heads=8,
+            intermediate_size=14336,
+            bias=False,
+        ),
+        15_475_417_088 // 2,
+        0,
+    ),
+    "DeepSeekMoE-16B": (  # elements of the published files
+        config(
+            "deepseek",
+            vocab_size=102400,
+            hidden_size=2048,
+            num_hidden_layers=28,
+            num_attention_heads=16,
+            num_key_value_heads=16,
+            intermediate_size=10944,
+            moe_intermediate_size=1408,
+            n_routed_experts=64,
+            n_shared_experts=2,
+            num_experts_per_tok=6,
+            first_k_dense_replace=1,
+        ),
+        16_375_728_128,
+        0,
+    ),
+    "Ling-lite": (  # elements of the published files
+        config(
+            "bailing_moe",
+            vocab_size=126464,
+            hidden_size=2048,
+            num_hidden_layers=28,
+            num_attention_heads=16,
+            num_key_value_heads=4,
+            intermediate_size=5632,
+            moe_intermediate_size=1408,
+            num_experts=64,
+            num_shared_experts=2,
+            num_experts_per_tok=6,
+        ),
+        16_801_974_272,
+        0,
+    ),
+    "Ling-mini-2.0": (  # elements of the published files, 16,255,643,392: scores are corrected in 19 layers
+        config(
+            "bailing_moe",
+            vocab_size=157184,
+            hidden_size=2048,
+            num_hidden_layers=20,
+            num_attention_heads=16,
+            num_key_value_heads=4,
+            head_dim=128,
+            intermediate_size=5120,
+            moe_intermediate_size=512,
+            moe_shared_expert_intermediate_size=512,
+            num_experts=256,
+            num_shared_experts=1,
+            num_experts_per_tok=8,
+            n_group=8,
+            topk_group=4,
+            score_function="sigmoid",
+            moe_router_enable_expert_bias=True,
+            use_qk_norm=True,
+            first_k_dense_replace=1,
+        ),
+        16_255_643_392 - 19 * 256,
+        19 * 256,
+    ),
 }
 
 
@@ -254,6 +328,37 @@ def test_baichuan_is_llama_with_one_matrix_for_three() -> None:
     assert count(ours, tokens=8).flops == count(llama, tokens=8).flops
     packed = {entry.path: entry.shape for entry in tensors(ours)}
     assert packed["model.layers.{i}.self_attn.W_pack.weight"] == (96, 32)
+
+
+def test_internlm2_is_llama_with_one_matrix_for_each_group() -> None:
+    keys = {"vocab_size": 97, "hidden_size": 32, "num_hidden_layers": 3, "num_attention_heads": 4}
+    keys |= {"intermediate_size": 48, "num_key_value_heads": 2}
+    ours = read_config(keys | {"model_type": "internlm2"}, "config", "model")
+    llama = read_config(keys | {"model_type": "llama"}, "config", "model")
+    for asked in ({"tokens": 8}, {"tokens": 1, "past": 20}):
+        one, other = count(ours, **asked), count(llama, **asked)
+        assert (one.parameters, one.flops, one.cache) == (other.parameters, other.flops, other.cache)
+    packed = {entry.path: entry.shape for entry in tensors(ours)}
+    assert packed["model.layers.{i}.attention.wqkv.weight"] == (2 * (2 + 2) * 8, 32)
+
+
+@pytest.mark.parametrize(("model_type", "experts"), [("deepseek", "n_routed_experts"), ("bailing_moe", "num_experts")])
+def test_experts_hosted_with_their_weights_are_counted_by_hand(model_type: str, experts: str) -> None:
+    """Width 32, 4 heads of 8, 2 of keys; a layer of MLP 48, two of 6 experts of 12: 2 for each token, 3 for all."""
+    shared = "n_shared_experts" if model_type == "deepseek" else "num_shared_experts"
+    keys = {"vocab_size": 97, "hidden_size": 32, "num_hidden_layers": 3, "num_attention_heads": 4}
+    keys |= {"intermediate_size": 48, "num_key_value_heads": 2, "moe_intermediate_size": 12, experts: 6, shared: 3}
+    keys |= {"num_experts_per_tok": 2, "first_k_dense_replace": 1}
+    read = read_config(keys | {"model_type": model_type}, "config", "model")
+    attention, scores = 32 * (32 + 16 + 16 + 32), 2 * 10 * 32
+    sparse = 32 * 6 + (2 + 3) * 3 * 32 * 12
+    assert count(read, tokens=10).flops.total == 2 * 10 * (
+        3 * (attention + scores) + 3 * 32 * 48 + 2 * sparse + 32 * 97
+    )
+    assert count(read, tokens=10, cache="bf16").cache.bytes == 2 * 2 * 3 * 10 * 16
+    held = {entry.path: (entry.shape, entry.times) for entry in tensors(read)}
+    assert held["model.layers.{i}.mlp.experts.{e}.down_proj.weight"] == ((32, 12), 2 * 6)
+    assert held["model.layers.{i}.mlp.shared_experts.up_proj.weight"] == ((36, 32), 2)
 
 
 def test_gpt_neo_keeps_keys_beyond_the_window_and_does_not_see_them() -> None:

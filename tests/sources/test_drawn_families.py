@@ -21,7 +21,7 @@ TRIES = 15  # for each, as long as the library cannot build what was drawn
 SOUND = 64  # frames of it, enough for any step of a convolution
 
 # types whose classes came with their weights and not with the library: published figures are their witness
-HOSTED = "baichuan chatglm qwen minicpm".split()
+HOSTED = "baichuan chatglm qwen minicpm internlm2 deepseek bailing_moe".split()
 # the library names the adapters of a language after it: totals alone are compared, by the tests of encoders
 BY_NAME = ("xmod",)
 

@@ -22,7 +22,7 @@ _BY_NAME = {"Eg": "gate_proj", "Eu": "up_proj", "Ed": "down_proj"}
 _BY_NUMBER = {"Eg": "w1", "Eu": "w3", "Ed": "w2"}
 
 _NAMED = """
-    afmoe axk1 axk2 bailing_hybrid bailing_moe beam cohere2_moe deepseek_v2 deepseek_v3 deepseek_v32 dots1
+    afmoe axk1 axk2 bailing_hybrid beam cohere2_moe deepseek_v2 deepseek_v3 deepseek_v32 dots1
     dots3_note_text ernie4_5_moe
     exaone_moe flex_olmo flint glm4_moe glm4_moe_lite glm4v_moe glm4v_moe_text glm_moe_dsa hunyuan_v1_moe hy_v3 jamba
     kimi_k25 kolibri1 laguna lara_mini longcat_flash mellum mimo_v2_flash nemotron_h olmoe qwen2_moe qwen3_5_moe

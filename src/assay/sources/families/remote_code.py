@@ -1,4 +1,5 @@
-"""Types whose public implementation is published beside the weights: Baichuan, Qwen, ChatGLM, MiniCPM.
+"""Types whose public implementation is published beside the weights: Baichuan, Qwen, ChatGLM, MiniCPM,
+InternLM2.
 
 Their config classes are not at hand, so no main size has a default here: a config must say it.
 """
@@ -208,3 +209,32 @@ def minicpm(c: Config) -> Decoder:
         embedding_scale=c.positive("scale_emb", 1.0),
         scale=c.positive("dim_model_base", 1.0) / d,
     )
+
+
+INTERNLM2 = {
+    "E": "model.tok_embeddings.weight",
+    "Gf": "model.norm.weight",
+    "Wout": "output.weight",
+    **under(
+        "model.layers.{i}.",
+        {
+            "Ga": "attention_norm.weight",
+            **interleaved("attention.wqkv"),
+            "Wo": "attention.wo.weight",
+            "Gm": "ffn_norm.weight",
+            "Wg": "feed_forward.w1.weight",
+            "Wu": "feed_forward.w3.weight",
+            "Wd": "feed_forward.w2.weight",
+        },
+    ),
+}
+
+
+@family("internlm2", cls="InternLM2ForCausalLM", names=INTERNLM2, harmless=("attn_implementation", "pretraining_tp"))
+def internlm2(c: Config) -> Decoder:
+    """Cai et al. 2024, arXiv:2403.17297: Llama's layer, one matrix for each group's queries, key and value."""
+    d, norm = c.size("hidden_size"), rms(c)
+    h = heads(c, d)
+    attention = Attention(h.query, h.kv, h.width, bias=biased(c, "bias", "qkvo"), positions=rope(c, h.width))
+    layer = pre_norm(attention, Mlp(c.size("intermediate_size"), activation=activation(c)), norm)
+    return stack(c, (layer,) * depth(c), d, norm)
