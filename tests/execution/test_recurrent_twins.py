@@ -110,6 +110,12 @@ CONFIGS: dict[str, dict[str, Any]] = {
     | {"mlp_layer_types": ["dense", "sparse", "sparse"], "intermediate_size": 40, "moe_intermediate_size": 24}
     | {"n_routed_experts": 4, "num_experts_per_tok": 2, "n_shared_experts": 2, "unpadded_vocab_size": 101}
     | {"logits_mup_width_multiplier": 2.0},
+    "inkling2_text": {"num_hidden_layers": 5, "n_layers_per_attn_res_block": 2, "num_attention_heads": 4}
+    | {"layer_types": ["hybrid_sliding", "hybrid", "hybrid_sliding", "hybrid", "hybrid_sliding"]}
+    | {"num_key_value_heads": 2, "head_dim": 8, "sliding_window_size": WINDOW, "rel_extent": 6, "d_rel": 4}
+    | {"swa_num_attention_heads": 4, "swa_num_key_value_heads": 2, "swa_head_dim": 8, "unpadded_vocab_size": 99}
+    | {"n_routed_experts": 4, "num_experts_per_tok": 2, "moe_intermediate_size": 24, "qk_l2_clip_threshold": 0.9}
+    | {"rel_l2_clip_threshold": 0.7},
     "rwkv": {"attention_hidden_size": 32, "context_length": 64},
     "minimax": HEADS | KINDS | {"head_dim": 8, "block_size": 4, "num_local_experts": 4, "num_experts_per_tok": 2},
     # its cache rounds the widths of keys and values up to 64, whatever else a config says
@@ -122,7 +128,9 @@ BOUNDS: dict[str, dict[str, Any]] = {
     "bamba": {"time_step_limit": [0.4, 0.7]},
     "nemotron_h": {"time_step_min": 0.7},
     "zamba2": {"time_step_min": 0.7},
-    "inkling_text": {"log_scaling_n_floor": 4},  # by the position, which padding moves
+    # by the position, which padding moves
+    "inkling_text": {"log_scaling_n_floor": 4},
+    "inkling2_text": {"log_scaling_n_floor": 4},
 }
 
 
@@ -240,6 +248,15 @@ def test_a_long_pass_is_its_parts() -> None:
         whole, cache = own(given), own.cache()
         parts = [own(part, cache=cache) for part in given.split([1, 7, 2, 10], 1)]
     torch.testing.assert_close(torch.cat(parts, 1), whole, rtol=1e-4, atol=1e-5)
+
+
+def test_passes_without_turns_are_refused() -> None:
+    """Layers that run several times, told by their pass before: who comes after whom is no part of the description."""
+    small = CONFIGS["inkling2_text"] | {"num_hidden_layers": 6, "layer_types": ["hybrid_sliding", "hybrid"] * 3}
+    loops = {"loop_layer_index_start": 2, "loop_layer_index_end": 4, "loop_num_passes": 3, "loop_gate_rank": 4}
+    made = transformers.AutoConfig.for_model(model_type="inkling2_loop_text", **SMALL | small | loops)
+    with pytest.raises(BuildError, match="runs 2 times, others too: in which turns is not known"):
+        assay.build(assay.load(made), device="meta")
 
 
 def test_an_index_behind_the_last_expert_chooses_nothing() -> None:

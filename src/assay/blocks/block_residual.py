@@ -29,7 +29,7 @@ class FilledHead(Head):
         return {**super().sizes(), "U": self.rows}
 
 
-def attend_states(part: str, x: str, y: str, weight: str, states: str, several: bool = False) -> list[Op]:
+def attend_states(part: str, x: str, y: str, weight: str, states: str, width: int, several: bool = False) -> list[Op]:
     """`y[b n d]`, or `y[b n t d]` of three queries, from the blocks' states and `x[b n d]`; `states` is their axis."""
     u, t = states, "t3 " if several else ""
     made = ops(part, f"last = repeat({x}[b n d]) -> [b n one d]")
@@ -38,7 +38,7 @@ def attend_states(part: str, x: str, y: str, weight: str, states: str, several: 
     return made + ops(
         part,
         f"q = linear(held[b n {u} d], {weight}[{t}d]) -> [b n {t}{u}]",
-        f"q = scale(q[b n {t}{u}]) -> [b n {t}{u}]",
+        f"q = scale(q[b n {t}{u}], by={width**-0.5!r}) -> [b n {t}{u}]",
         f"q = softmax(q[b n {t}{u}], over={u}) -> [b n {t}{u}]",
         f"{y} = contract(q[b n {t}{u}], held[b n {u} d]) -> [b n {t}d]",
     )
@@ -69,7 +69,8 @@ class StateAttention:
         """A learned scale, a limit of each head's length, and growth with the position."""
         last = axes.rpartition(" ")[2]
         made = ops("norm", f"{name} = mul({name}[b n {axes}], {weight}[{axes}]) -> [b n {axes}]")
-        made += ops("norm", f"{name} = shorten({name}[b n {axes}], over={last}) -> [b n {axes}]", limit=limit)
+        line = f"{name} = shorten({name}[b n {axes}], over={last}) -> [b n {axes}]"
+        made += ops("norm", line, limit=limit, eps=1e-6)
         if self.temper is None:
             return made
         form, floor, by = self.temper
@@ -85,19 +86,20 @@ class StateAttention:
             made += ops(
                 "mixer",
                 f"taps = linear({source}[b n d], W{name}_taps[d g K]) -> [b n g K]",
-                f"taps = add(taps[b n g K], {stored}[{axes} K]) -> [b n {axes} K]",
             )
-        made += ops("mixer", f"c = conv({name}[b n {axes}], {stored}[{axes} K]) -> [b n {axes}]")
+        more, sums = (", taps[b n g K], order=back", 2) if self.dynamic else ("", 1)
+        made += ops("mixer", f"c = conv({name}[b n {axes}], {stored}[{axes} K]{more}) -> [b n {axes}]")
         made += ops("mixer", f"{name} = add({name}[b n {axes}], c[b n {axes}]) -> [b n {axes}]")
-        return made + ops("mixer", f"{name} = scale({name}[b n {axes}]) -> [b n {axes}]")
+        by = (sums * self.kernel + 1) ** -0.5
+        return made + ops("mixer", f"{name} = scale({name}[b n {axes}]) -> [b n {axes}]", by=by)
 
     def ops(self, x: str, xk: str, xv: str, y: str) -> list[Op]:
         """`y[b n d]` from the inputs of queries, keys and values, each `[b n d]`."""
         made = ops("attention", f"q = linear({x}[b n d], Wq[d g r k]) -> [b n g r k]")
         made += self.bounded("q", "g r k", "Sq", self.limits[0])
         made += self.kept("k", xk, "g k")
-        made += ops("norm", "k = shorten(k[b n g k], over=k) -> [b n g k]", limit=self.limits[0])
-        made += self.kept("v", xv, "g v") + PLAIN.ops("v", "v", "v", "b n g v", "v")
+        made += ops("norm", "k = shorten(k[b n g k], over=k) -> [b n g k]", limit=self.limits[0], eps=1e-6)
+        made += self.kept("v", xv, "g v") + replace(PLAIN, eps=self.norm.eps).ops("v", "v", "v", "b n g v", "v")
         made += ops("attention", f"rel = linear({x}[b n d], Wr_states[d g r E]) -> [b n g r E]")
         made += self.bounded("rel", "g r E", "Sr", self.limits[1])
         made += ops("attention", "rel = linear(rel[b n g r E], Bank[E X]) -> [b n g r X]")
@@ -140,6 +142,7 @@ class StateLayer(Layer):
     blocks: int = 0
     first: bool = False  # attention reads the stream as it is
     boundary: bool = False
+    width: int = 1
 
     def structure(self) -> StateLayer:
         """The same layer behind no block: how many states there are changes no op."""
@@ -160,39 +163,50 @@ class StateLayer(Layer):
         made = self.inputs(self.mixer.dynamic)
         made += self.mixer.ops("xq", "xk", "xv", "ya") + self.convolve("ya", "Ca")
         if self.boundary:
-            made += ops("other", "x = view(ya[b n d]) -> [b n d]")
+            made += self.end() + ops("other", "x = view(ya[b n d]) -> [b n d]")
         else:
             made += ops("other", "x = add(x[b n d], ya[b n d]) -> [b n d]")
         made += self.feed() + self.norm.ops("xm", "xm", "m")
         made += self.experts.ops("xm", "ym") + self.convolve("ym", "Cm")
         return made + ops("other", "x = add(x[b n d], ym[b n d]) -> [b n d]")
 
+    def end(self) -> list[Op]:
+        """The stream as one more of the states at which blocks ended."""
+        if self.first:
+            return ops("other", "blocks = repeat(x[b n d]) -> [b n um0 d]")
+        return ops(
+            "other",
+            "ended = repeat(x[b n d]) -> [b n one d]",
+            "blocks = concat(blocks[b n u0 d], ended[b n one d]) -> [b n um0 d]",
+        )
+
     def feed(self) -> list[Op]:
         """What the experts read, before its norm."""
-        return attend_states("mlp", "x", "xm", "Qm", "um")
+        return attend_states("mlp", "x", "xm", "Qm", "um", self.width)
 
     def inputs(self, several: bool) -> list[Op]:
         """What queries, keys and values are made of: three sums of states with a norm each, or one."""
         if not several:
-            made = [] if self.first else attend_states("attention", "x", "xi", "Qa", "u")
+            made = [] if self.first else attend_states("attention", "x", "xi", "Qa", "u", self.width)
             made += self.norm.ops("x" if self.first else "xi", "xq", "a")
             return made + ops("other", *(f"x{name} = view(xq[b n d]) -> [b n d]" for name in "kv"))
-        made = [] if self.first else attend_states("attention", "x", "xi", "Q3", "u", several=True)
-        for name in "qkv":
+        made = [] if self.first else attend_states("attention", "x", "xi", "Q3", "u", self.width, several=True)
+        for at, name in enumerate("qkv"):
             source = "x"
             if not self.first:
-                made += ops("attention", f"x{name} = first(xi[b n t3 d]) -> [b n d]")
+                made += ops("attention", f"x{name} = first(xi[b n t3 d], at={at}) -> [b n d]")
                 source = f"x{name}"
             made += self.norm.ops(source, f"x{name}", f"a{name}")
         return made
 
     def convolve(self, name: str, weight: str) -> list[Op]:
         """A branch's output plus its causal convolution."""
+        assert self.mixer is not None
         return ops(
             "mixer",
             f"c = conv({name}[b n d], {weight}[d K]) -> [b n d]",
             f"{name} = add({name}[b n d], c[b n d]) -> [b n d]",
-            f"{name} = scale({name}[b n d]) -> [b n d]",
+            f"{name} = scale({name}[b n d], by={(self.mixer.kernel + 1) ** -0.5!r}) -> [b n d]",
         )
 
 
@@ -204,6 +218,6 @@ class StateDecoder(Decoder):
 
     def after_layers(self, names: Mapping[str, str]) -> list[Segment]:
         """The last sum of states."""
-        made = attend_states("other", "x", "x", "Qf", "u")
+        made = attend_states("other", "x", "x", "Qf", "u", self.width)
         sizes = {"u": self.blocks + 1, "u0": self.blocks, "one": 1, "d": self.width}
         return [Segment("states", make_block("states", made, sizes, names))]

@@ -22,7 +22,6 @@ class ToldLayer(StateLayer):
     told: int = 1  # states of the pass before
     loops: int = 1
     rank: int = 1
-    width: int = 1
 
     def sizes(self) -> dict[str, int | None]:
         """Axis sizes."""
@@ -32,17 +31,18 @@ class ToldLayer(StateLayer):
     def inputs(self, several: bool) -> list[Op]:
         """As in the first pass, each mixed with its message before its norm."""
         made = self.ask()
-        made += attend_states("attention", "x", "xi", "Q3" if several else "Qa", "u", several=several)
-        for name in "qkv":
+        queries = "Q3" if several else "Qa"
+        made += attend_states("attention", "x", "xi", queries, "u", self.width, several=several)
+        for at, name in enumerate("qkv"):
             if several:
-                made += ops("attention", f"x{name} = first(xi[b n t3 d]) -> [b n d]")
-            made += self.mix(f"x{name}" if several else "xi", f"x{name}", name)
+                made += ops("attention", f"x{name} = first(xi[b n t3 d], at={at}) -> [b n d]")
+            made += self.mix(f"x{name}" if several else "xi", f"x{name}", name, at)
             made += self.norm.ops(f"x{name}", f"x{name}", f"a{name}" if several else "a")
         return made
 
     def feed(self) -> list[Op]:
         """What the experts read, mixed with its message."""
-        return attend_states("mlp", "x", "xm", "Qm", "um") + self.mix("xm", "xm", "mlp")
+        return attend_states("mlp", "x", "xm", "Qm", "um", self.width) + self.mix("xm", "xm", "mlp", 3)
 
     def ask(self) -> list[Op]:
         """Four messages `told[b n t4 d]` from the states of the pass before, by this layer's own queries."""
@@ -63,10 +63,10 @@ class ToldLayer(StateLayer):
             "told = contract(w[b n t4 uw], was[b n uw d]) -> [b n t4 d]",
         )
 
-    def mix(self, x: str, y: str, name: str) -> list[Op]:
+    def mix(self, x: str, y: str, name: str, at: int) -> list[Op]:
         """(1 - f) x + m message, f and m from a low rank of both: a feed-forward layer of its own."""
         part = "mlp"
-        made = ops(part, "message = first(told[b n t4 d]) -> [b n d]")
+        made = ops(part, f"message = first(told[b n t4 d], at={at}) -> [b n d]")
         made += PLAIN.ops(x, "nx", "nx") + PLAIN.ops("message", "nm", "nm")
         return made + ops(
             part,

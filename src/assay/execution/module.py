@@ -232,7 +232,10 @@ class Executable(Tree):
         return result
 
     def _layers(self, segments: Sequence[Segment], needed: frozenset[str]) -> list[Layer]:
-        """The layers of some segments in the order in which they run, ready to."""
+        """The layers of some segments in the order in which they run, ready to. Raises BuildError."""
+        again = [segment for segment in segments if segment.passes > 1 and not segment.turns]
+        if len(again) > 1:
+            raise BuildError(f"{again[0].name} runs {again[0].passes} times, others too: in which turns is not known")
         weights = {id(segment): Weights(segment, segment.block, _static(segment)) for segment in segments}
         return [self._layer(one, weights[id(one)], layer, turn, needed) for one, layer, turn in in_order(segments)]
 

@@ -126,7 +126,7 @@ register(
         attrs=("tokens", "limit"),
     ),
     view("offsets", "every distance between two of the tokens", _check_trade, bind=_bind_offsets),
-    view("first", "the first along an axis", _check_pick),
+    view("first", "the first along an axis, or the one at an index", _check_pick, attrs=("at",)),
     view("repeat", "the same along further axes", _check_repeat),
     Kind("concat", "operands behind each other along an axis", _check_concat, bind=_bind_joined),
     view("keep", "the positions that get logits", _check_trade),

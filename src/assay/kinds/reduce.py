@@ -191,7 +191,7 @@ register(
     Kind(
         "sparsify", "what is above a share of a normal distribution", _check_reduce, _sparsify, attrs=("share", "over")
     ),
-    Kind("shorten", "no longer than a limit", _check_reduce, _shorten, attrs=("limit", "over")),
+    Kind("shorten", "no longer than a limit", _check_reduce, _shorten, attrs=("limit", "over", "eps")),
     Kind("mean", "mean over the axes that the result lacks", _check_sum, _mean),
     Kind(
         "blocks",

@@ -12,6 +12,8 @@ from assay.kinds.base import Extent, Kind, Work, dimension, expect, flat, regist
 from assay.size import Size, is_integer
 from assay.spec import Axes, Op
 
+# a second activation of a convolution is taps that each token adds to the kernel; `order` is back where the first
+# column meets the token itself, not the last
 # `before` of a convolution or shift names a weight, of what stands before the first token; zeros where it is left out
 
 # of a rule: what queries are scaled by, the eps of vectors brought to length one, bounds of a time step, the least
@@ -71,7 +73,8 @@ def _columns(op: Op) -> Axes:
 
 def _check_conv(op: Op) -> None:
     weights = op.weights
-    expect(op, len(op.activations) == 1 and 1 <= len(weights) <= 2, "conv takes x, a kernel and perhaps a bias")
+    given = len(op.activations)
+    expect(op, 1 <= given <= 2 and 1 <= len(weights) <= 2, "conv takes x, a kernel and perhaps a bias, or taps")
     known = {a for t in op.inputs[:2] for a in t.axes}
     expect(op, set(op.axes) <= known, f"[{' '.join(op.axes)}] has an axis that no operand has")
     lost = set(op.inputs[0].axes) - set(op.axes)
@@ -134,7 +137,7 @@ register(
         state=_conv_state,
         layout=_conv_layout,
         contracts=True,
-        attrs=("held", "before"),
+        attrs=("held", "before", "order"),
     ),
     Kind("shift", "the token before", _check_shift, state=_shift_state, attrs=("before",)),
     Kind(

@@ -78,6 +78,8 @@ def slice_(site: Site) -> Run:
             break
         if other.kind == "slice" and other.inputs[0] == operand:
             start += sum(site.size(a) for a in other.axes if a not in operand.axes)
+    if made not in site.stored.sizes:
+        return _whole_part(site, made, dim)
     length = site.size(made)
     turned = fit(tuple(made if i == dim else a for i, a in enumerate(operand.axes)), op.axes)
     if operand.is_weight:
@@ -91,11 +93,29 @@ def slice_(site: Site) -> Run:
     return run
 
 
+def _whole_part(site: Site, made: str, dim: int) -> Run:
+    """A part as long as a setting makes it: of what was joined of parts, all but the others."""
+    operand = site.op.inputs[0]
+    joined = site.makers(operand.axes[dim])
+    parts = [a for t in joined[0].inputs for a in t.axes if a not in joined[0].axes] if joined else []
+    if made not in parts or joined[0].kind != "concat" or any(a not in site.stored.sizes for a in parts if a != made):
+        raise site.refuse(f"where {made} begins and how long it is are not known")
+    start = sum(site.size(a) for a in parts[: parts.index(made)])
+    others = sum(site.size(a) for a in parts if a != made)
+    turned = fit(tuple(made if i == dim else a for i, a in enumerate(operand.axes)), site.op.axes)
+
+    def run(call: Call, x: Tensor) -> Tensor:
+        y = x.narrow(dim, start, x.shape[dim] - others)
+        return y if turned is None else turned(y)
+
+    return run
+
+
 @runs("first")
 def first(site: Site) -> Run:
-    """The first along an axis."""
-    dim = _axis(site)
-    return lambda call, x: x.select(dim, 0)
+    """The first along an axis, or the one `at` an index."""
+    dim, at = _axis(site), site.value("at", 0)
+    return lambda call, x: x.select(dim, at)
 
 
 @runs("repeat")

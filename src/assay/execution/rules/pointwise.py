@@ -158,6 +158,17 @@ def swiglu_limit(site: Site) -> Run:
     return lambda call, z, u: functional.silu(z.clamp(max=limit)) * u.clamp(-limit, limit)
 
 
+@runs("swiglu_softcap")
+def swiglu_softcap(site: Site) -> Run:
+    """z sigmoid(z) u with z and u outside the sigmoid bounded by tanh, each by its cap."""
+    gate, up = site.value("gate_cap"), site.value("up_cap")
+
+    def run(call: Call, z: Tensor, u: Tensor) -> Tensor:
+        return torch.tanh(z / gate) * gate * torch.sigmoid(z) * (torch.tanh(u / up) * up)
+
+    return run
+
+
 @runs("mask")
 def mask(site: Site) -> Run:
     """Scores as they are where the mask lets a query see a key, else so low that a softmax gives zero."""

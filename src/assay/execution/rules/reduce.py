@@ -128,6 +128,21 @@ def normalize(site: Site) -> Run:
     return lambda call, x: x / (x.sum(dim, keepdim=True) + 1e-20)
 
 
+@runs("shorten")
+def shorten(site: Site) -> Run:
+    """No longer than a limit: rows whose length is beyond it are scaled down to it."""
+    limit, eps = site.value("limit"), site.value("eps", 0.0)
+    dims = [site.op.axes.index(a) for a in over(site.op)]
+    turned = fit(site.op.inputs[0].axes, site.op.axes)
+
+    def run(call: Call, x: Tensor) -> Tensor:
+        x = x if turned is None else turned(x)
+        length = torch.linalg.vector_norm(x, dim=dims, keepdim=True)
+        return x * (limit / (length + eps)).clamp(max=1.0)
+
+    return run
+
+
 @runs("sinkhorn")
 def sinkhorn(site: Site) -> Run:
     """Rows and columns of a matrix to sums of one, in turn; `eps` is added to what is given and to every sum."""

@@ -57,6 +57,10 @@ def conv(site: Site) -> Run:
     if set(x.axes) != {"b", "n", *channels} or set(op.axes) != {"b", "n", *results}:
         raise site.refuse("the kernel spans every axis but batch and tokens")
     groups, width = _count(site, apart), site.size(column)
+    back = op.attr("order") == "back"
+    taps = _taps(site, channels, column) if len(op.activations) > 1 else None
+    if mixed and (back or taps is not None):
+        raise site.refuse("taps of a token's own are of each channel alone")
     kernel = site.weight(weight, results, mixed, (column,)) if mixed else site.weight(weight, results, (column,))
     bias = site.weight(op.weights[1], results) if len(op.weights) > 1 else None
     before = _joined(x.axes, channels)
@@ -66,7 +70,7 @@ def conv(site: Site) -> Run:
     held = past if op.attr("held", "kernel") == "past" else width
     key = site.key
 
-    def run(call: Call, x: Tensor) -> Tensor:
+    def run(call: Call, x: Tensor, more: Tensor | None = None) -> Tensor:
         x = before(x)
         if call.mask is not None:
             there = present(call, 2).transpose(0, 1).unsqueeze(1)  # type: ignore[union-attr]
@@ -79,10 +83,30 @@ def conv(site: Site) -> Run:
         if call.state is not None:
             call.state[key] = x[..., x.shape[-1] - held :].contiguous()
             x = x[..., held - past :]
-        matrix = kernel()
+        matrix = kernel().flip(-1) if back else kernel()
+        if taps is not None:
+            return taps(x, matrix, more, back).permute([("b", "n", *results).index(a) for a in op.axes])
         shift = None if bias is None else bias()
         y = functional.conv1d(x, matrix if mixed else matrix.unsqueeze(1), shift, groups=groups)
         return y.unflatten(1, sizes).permute(order)
+
+    return run
+
+
+def _taps(site: Site, channels: Axes, column: str) -> Callable[..., Tensor]:
+    """A kernel of each token's own, the stored one and its taps: a product of each channel's columns with it."""
+    if len(site.op.weights) > 1:
+        raise site.refuse("a bias beside taps is not run")
+    beside = fit(site.op.activations[1].axes, ("b", "n", *channels, column))
+    sizes = [site.size(a) for a in channels]
+
+    def run(x: Tensor, kernel: Tensor, taps: Tensor, back: bool) -> Tensor:
+        width = kernel.shape[-1]
+        seen = x.unfold(-1, width, 1).transpose(1, 2)  # [b n channels columns]
+        own = taps if beside is None else beside(taps)
+        own = kernel.reshape(*sizes, width) + (own.flip(-1) if back else own)
+        made = torch.bmm(own.expand(*seen.shape[:2], *sizes, width).reshape(-1, 1, width), seen.reshape(-1, width, 1))
+        return made.reshape(*seen.shape[:2], *sizes)
 
     return run
 

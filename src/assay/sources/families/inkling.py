@@ -200,7 +200,7 @@ def inkling2(c: Config) -> StateDecoder:
             "sliding" if kind == SLIDING else "full",
             f"{blocks} block{'s' if blocks > 1 else ''} before" if blocks else "",
         )
-        return StateLayer((), words, mixers[kind], experts, norm, blocks, first, boundary)
+        return StateLayer((), words, mixers[kind], experts, norm, blocks, first, boundary, d)
 
     made = by_kind([(kind, -(-i // every), i == 0, i % every == 0) for i, kind in enumerate(kinds)], layer)
     rows, used = c.size("vocab_size", 201024), c.size("unpadded_vocab_size", 200058)
@@ -247,7 +247,7 @@ def inkling2_loop_text(c: Config) -> StateDecoder:
     def told(layer: Layer) -> ToldLayer:
         assert isinstance(layer, StateLayer)
         own = (layer.steps, f"{layer.kind}, told", layer.mixer, layer.experts, layer.norm, layer.blocks)
-        return ToldLayer(*own, False, layer.boundary, (end - start) // every, end - start, rank, made.width)
+        return ToldLayer(*own, False, layer.boundary, made.width, (end - start) // every, end - start, rank)
 
     inside = made.layers[start:end]
     alike = {id(layer): told(layer) for layer in inside}  # layers of one kind are one object
