@@ -195,6 +195,13 @@ WITNESSES = (
     ),
     Witness("y = rename(x[b n d]) -> [b n f]", misfits=("y = rename(x[b n d]) -> [b n d]",)),
     Witness(
+        "y = behind(x[b n g d]) -> [b n g c]",
+        reads=B * N * G * C,
+        writes=B * N * G * C,
+        after=KEYS,
+        misfits=("y = behind(x[b n g c]) -> [b n g c]", "y = behind(x[b n d], z[b n]) -> [b n c]"),
+    ),
+    Witness(
         "y = repeat(x[b d]) -> [b n d]",
         misfits=("y = repeat(x[b d]) -> [b d]", "y = repeat(x[b d], z[b]) -> [b n d]"),
     ),
@@ -615,6 +622,19 @@ WITNESSES = (
             "y = conv(x[b n g k], Wc[g s k t], held=all) -> [b n g s]",
             "y = conv(x[b n g k], Wc[g s t]) -> [b n g s]",
             "y = conv(x[b n g k], Wc[g s k t], Bc[f]) -> [b n g s]",
+        ),
+    ),
+    Witness(
+        "y = conv(x[b n g k], Wc[g k t], z[b n g t], order=back) -> [b n g k]",
+        work={"multiply_add": B * N * G * K * T, "start": B * N * G * K},
+        reads=B * N * G * K + B * N * G * T,
+        weighs=G * K * T,
+        writes=B * N * G * K,
+        state=B * G * K * T,
+        layout={"Wc": ("(g k)", "1", "t")},
+        misfits=(
+            "y = conv(x[b n g k], Wc[g k t], z[b n f t]) -> [b n g k]",
+            "y = conv(x[b n g k], Wc[g k t], z[b n g t], order=forth) -> [b n g k]",
         ),
     ),
     Witness(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from assay.kinds.base import Extent, Keys, Kind, Pairs, expect, nothing, register, same_axes, traded, view
+from assay.kinds.base import Extent, Keys, Kind, Pairs, expect, nothing, register, same_axes, traded, view, whole_output
 from assay.size import Size, maximum, minimum
 from assay.spec import Op
 
@@ -113,7 +113,12 @@ def _take_reads(op: Op, extent: Extent) -> Size:
 
 register(
     view("rename", "an axis by another name", _check_trade),
-    view("behind", "of a profile over distances, what each key has that is so far behind; zero beyond", _check_trade),
+    Kind(
+        "behind",
+        "of a profile over distances, what each key has that is so far behind; zero beyond",
+        _check_trade,
+        reads=whole_output,
+    ),
     view("slice", "a part along one axis", _check_trade),
     view("reshape", "the same elements under other axes", _check_reshape),
     Kind("idle", "stored, and not used in this pass", _check_idle, weighs=nothing, writes=nothing, storage="view"),

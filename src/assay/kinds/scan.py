@@ -82,6 +82,10 @@ def _check_conv(op: Op) -> None:
     expect(op, len(_columns(op)) == 1, f"{weights[0]} has one axis of its own: the kernel's columns")
     for bias in weights[1:]:
         expect(op, set(bias.axes) <= set(op.axes), f"the bias {bias} has an axis that the result lacks")
+    for taps in op.activations[1:]:
+        spanned = {*op.inputs[0].axes, *_columns(op)}
+        expect(op, set(taps.axes) <= spanned, f"the taps {taps} have an axis that neither x nor the kernel has")
+    expect(op, op.attr("order", "back") == "back", "order is back or left out")
     expect(op, op.attr("held", "kernel") in ("kernel", "past"), "held is kernel or past")
 
 
