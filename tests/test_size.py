@@ -12,6 +12,7 @@ from assay.errors import SizeError
 from assay.size import (
     ceil_div,
     exact_div,
+    first_above,
     floor_div,
     is_symbol,
     lift,
@@ -185,3 +186,10 @@ def test_surely_above() -> None:
     assert surely_above(numpy.array([1, 3]), 2)
     assert not surely_above(numpy.array([1, 2]), 2)
     assert not surely_above(n, 2)  # nobody knows
+
+
+def test_the_first_that_is_above() -> None:
+    assert first_above(5, 3) == (5, 3)
+    assert first_above(numpy.array([1.0, 7.0, 9.0]), 5) == (7, 5)
+    assert first_above(10, numpy.array([[20.0], [4.0]])) == (10, 4)
+    assert first_above(numpy.array([1, 2], dtype=object), numpy.array([2, 1], dtype=object)) == (2, 1)

@@ -218,6 +218,15 @@ def same(a: Size | None, b: Size | None) -> bool:
     return bool(a == b)
 
 
+def first_above(a: Size, b: Size) -> tuple[Size, Size]:
+    """Of sizes of which a is surely above b somewhere: the two of the first such place."""
+    if not _is_array(a) and not _is_array(b):
+        return a, b
+    over, under = sys.modules["numpy"].broadcast_arrays(a, b)
+    place = (over > under).argmax()
+    return int(over.flat[place]), int(under.flat[place])
+
+
 def surely_above(a: Size, b: Size) -> bool:
     """True where a > b holds for a number or for some element; a symbol is never sure."""
     if isinstance(a, int) and isinstance(b, int):

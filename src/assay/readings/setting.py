@@ -10,6 +10,7 @@ from assay.size import (
     Size,
     ceil_div,
     check_broadcast,
+    first_above,
     is_integer,
     is_symbol,
     lift,
@@ -154,13 +155,17 @@ def _tokens_and_past(model: Model, tokens: object, past: object, context: object
     check_broadcast({"tokens": n, "past": p, "context": c})
     if c is not None:
         if surely_above(n, c):
+            n, c = first_above(n, c)
             raise SettingError(f"context is {c}; it counts past and present, so at least the {n} tokens")
         p = c - n
     if "past" not in model.settings and surely_above(p, 0):
-        raise SettingError(f"past is {p}; {model.name} keeps nothing between passes, so it must be 0")
+        raise SettingError(
+            f"past is {first_above(p, 0)[0]}; {model.name} keeps nothing between passes, so it must be 0"
+        )
     if model.positions is not None and surely_above(p + n, model.positions):
         raise SettingError(
-            f"past + tokens is {p + n}; {model.name} has a learned position table of {model.positions} rows"
+            f"past + tokens is {first_above(p + n, model.positions)[0]}; {model.name} has a learned position table of "
+            f"{model.positions} rows"
         )
     return n, p
 
@@ -182,7 +187,8 @@ def _source(model: Model, source: object, tokens: Size) -> Size | None:
         raise SettingError(f"source is {m}; the encoder of {model.name} has no position for so short a source")
     if model.source_positions is not None and surely_above(m, model.source_positions):
         raise SettingError(
-            f"source is {m}; the encoder of {model.name} has a position table that ends at {model.source_positions}"
+            f"source is {first_above(m, model.source_positions)[0]}; the encoder of {model.name} has a position table "
+            f"that ends at {model.source_positions}"
         )
     return m
 

@@ -31,6 +31,10 @@ WIDTHS: dict[str, Any] = {
 CASES: dict[str, tuple[str, Any, dict[str, Any]]] = {
     **{name: (name, "llama-3-8b", {}) for name in FIGURES},
     "memory of batches": ("memory", "llama-3-8b", {"batch": [1, 8, 64], "tokens": 1}),
+    "memory of formats": ("memory", "llama-3-8b", {"weights": ["bf16", "fp8", "int4"], "tokens": 1}),
+    "memory of both": ("memory", ["llama-3-8b", "jamba-v0.1"], {"weights": ["bf16", "int4"], "tokens": 1}),
+    "few points": ("memory", "llama-3-8b", {"past": "0:1M:+250k", "context": None, "tokens": 1}),
+    "the same twice": ("core", ["llama-3-8b", "llama-3-70b", "gpt-2"], {"context": 1024}),
     "memory of models": ("memory", ["llama-3-8b", "deepseek-v3", "gpt-oss-120b", "jamba-v0.1"], {"tokens": 1}),
     "FLOPs of models": ("flops-per-token", ["llama-3-8b", "gemma-2-9b", "gpt-oss-120b", "jamba-v0.1"], {"tokens": 1}),
     "shares of models": ("attention-share", ["llama-3-8b", "qwen3-8b", "gpt-oss-120b", "jamba-v0.1"], {"tokens": 1}),
@@ -122,6 +126,21 @@ def test_dots_are_where_it_is_equal() -> None:
     assert "28.6k" in {t.get_text() for t in draw(swept(), "attention-share").axes[0].texts}
 
 
+def test_dots_lie_on_their_lines() -> None:
+    """Few points: between them the cache grows evenly, and so does the line, though its axis is logarithmic."""
+    (ax,) = draw(swept(past="0:1M:+250k", context=None, tokens=1), "memory").axes
+    line = max(ax.lines, key=lambda one: len(one.get_xdata()))
+    (dot,) = [one for one in ax.lines if len(one.get_xdata()) == 1]
+    height = numpy.interp(dot.get_xdata()[0], line.get_xdata(), line.get_ydata())
+    assert height == pytest.approx(dot.get_ydata()[0], rel=1e-6)
+    assert dot.get_ydata()[0] == 16_060_522_496
+
+
+def test_formats_of_weights_are_not_taken_for_one() -> None:
+    texts = {t.get_text() for t in draw(swept(tokens=1, weights=["bf16", "int4"]), "memory").axes[0].texts}
+    assert {"weights bf16  16.06 GB", "weights int4  4.015 GB", "cache  131.1 GB"} <= texts
+
+
 def test_shares_say_what_they_are() -> None:
     """At 64 elements a head: 128 + 5 + 128 for each pair."""
     figure = draw(swept("gpt-2", context=1024, convention="stable-softmax"), "core")
@@ -184,6 +203,7 @@ def test_a_page_needs_nothing_else(tmp_path: Path) -> None:
         ("memory", "llama-3-8b", {"batch": range(1, 14)}, "memory shows at most 12; 13 combinations of batch"),
         ("attention", "mamba-130m", {}, "has no attention to take apart"),
         ("core", "mamba-130m", {}, "has no attention to take apart"),
+        ("memory", "bert-base", {"context": "8:512"}, "BERT base keeps nothing between passes: there is no cache"),
     ],
 )
 def test_refusals(name: str, what: str, asked: dict[str, Any], says: str) -> None:

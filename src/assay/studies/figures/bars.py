@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from assay.errors import SettingError
 from assay.report.units import short
 from assay.studies.figures import stacked, style
 from assay.studies.figures.data import AXES, LINES, Group, axis_of, by_part, colour, column, groups, part_name, title_of
+from assay.studies.figures.lines import together
 
 if TYPE_CHECKING:
     from assay.studies.result import Sweep
@@ -68,7 +70,9 @@ def _several(swept: Sweep, models: list[Group]) -> Any:
     totals = [float(sum(value[0] for value in pieces.values())) for pieces in parts]
     scale, prefix = style.scale_of(max(totals), counts=True)
     title = f"{title_of(swept)}: where the parameters sit"
-    figure, (ax,) = style.page(title, f"{_words(prefix)}parameters, exact", left=0.22, right=0.94)
+    figure, (ax,) = style.page(
+        title, f"{_words(prefix)}parameters, exact", left=_left(g.label for g in models), right=0.94
+    )
     ax.grid(visible=False)
     for place, (pieces, total) in enumerate(zip(reversed(parts), reversed(totals), strict=True)):
         start = 0.0
@@ -84,6 +88,11 @@ def _several(swept: Sweep, models: list[Group]) -> Any:
     return figure
 
 
+def _left(labels: Iterable[str]) -> float:
+    """Where axes begin, so that labels fit before them."""
+    return min(0.5, max(0.2, 0.04 + 0.0098 * max(map(len, labels))))
+
+
 def _words(prefix: str) -> str:
     return {"": "", "k": "thousand ", "M": "million ", "B": "billion "}.get(prefix, "trillion ")
 
@@ -95,12 +104,16 @@ def core(swept: Sweep) -> Any:
     for group in groups(swept.along(names), None, LINES, "core"):
         values = [float(column(swept, f"attention.{piece}", group.rows[:1])[0]) for piece in CORE]
         if sum(values):
-            shares.setdefault(tuple(100 * v / sum(values) for v in values), group.label or title_of(swept))
+            key = tuple(100 * v / sum(values) for v in values)
+            label = group.label or title_of(swept)
+            shares[key] = together(shares[key], label) if key in shares else label
     if not shares:
         raise SettingError(f"{title_of(swept)} has no attention to take apart")
     convention = ", ".join(dict.fromkeys(swept["setting.convention"].tolist()))
     said = f"shares of QKᵀ, softmax and AV in their FLOPs · convention {convention}"
-    figure, (ax,) = style.page(f"{title_of(swept)}: the core of attention", said, left=0.2, right=0.95)
+    figure, (ax,) = style.page(
+        f"{title_of(swept)}: the core of attention", said, left=_left(shares.values()), right=0.95
+    )
     ax.grid(visible=False)
     for place, values_of in enumerate(reversed(list(shares))):
         _core_bar(ax, place, values_of)

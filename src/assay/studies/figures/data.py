@@ -100,7 +100,9 @@ def _plain(name: str) -> str:
 
 def _said(name: str, value: Any) -> str:
     plain = _plain(name)
-    if plain in ("name", "convention"):
+    if plain == "name":
+        return str(value).partition(" with ")[0]
+    if plain == "convention":
         return str(value)
     return f"{plain.replace('.', ' ').replace('_', ' ')} {digits(value) if isinstance(value, int) else value}"
 

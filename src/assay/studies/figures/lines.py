@@ -6,6 +6,7 @@ from collections.abc import Callable
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
+from assay.errors import SettingError
 from assay.records import dataclass, replace
 from assay.report.units import decimal_bytes
 from assay.studies.figures import style
@@ -86,56 +87,78 @@ def attention_share(swept: Sweep) -> Any:
 def memory(swept: Sweep) -> Any:
     """Bytes of the cache, and those of the weights, which do not grow."""
     x = needed(swept, "memory")
-    lines = _lines(swept, x, "memory", lambda rows: column(swept, "cache.bytes", rows))
-    weights = [column(swept, "weights.bytes", line.rows) for line in lines]
-    labels = [
-        (float(line.height[-1]), _said(line, decimal_bytes(float(line.height[-1]))), line.colour) for line in lines
-    ]
-    fixed = {float(w) for column_ in weights for w in column_.tolist()}
-    if len(fixed) == 1:
-        labels = [(at, f"cache, {text}" if lines[0].label else f"cache  {text}", colour) for at, text, colour in labels]
-    if len(fixed) == 1:
-        labels.append((min(fixed), f"weights  {decimal_bytes(min(fixed))}", style.INK))
-    said = (
-        "" if len(fixed) == 1 else "solid: cache · dashed: weights · "
-    ) + "dots: the cache is as large as the weights"
-    said = f"{setting_of(swept, flops=False, cache=True)} · {said}"
+    kept = {"cache": column(swept, "cache.bytes", slice(None)), "weights": column(swept, "weights.bytes", slice(None))}
+    if not kept["cache"].any():
+        raise SettingError(f"{title_of(swept)} keeps nothing between passes: there is no cache to draw")
+    if (kept["weights"] != kept["weights"]).any():  # nan
+        raise SettingError("weights are stored in a format that is not known; --weights prices them")
+    caches = _lines(swept, x, "memory", lambda rows: kept["cache"][rows])
+    weights = _lines(swept, x, "memory", lambda rows: kept["weights"][rows])
+    if len(weights) > 1 and len(caches) > 1:  # each cache goes with weights of its own, in one colour
+        caches = _lines(swept, x, "memory", lambda rows: kept["cache"][rows], beside=lambda rows: kept["weights"][rows])
+        weights = [replace(line, height=kept["weights"][line.rows]) for line in caches]
+        labels = [_labelled(line, "") for line in caches if line.height.any()]
+        legend = "solid: cache · dashed: weights · "
+    else:
+        weights = [replace(line, colour=style.INK) for line in weights]
+        labels = [_labelled(caches[0], "cache")] if len(caches) == 1 else [_labelled(one, "cache") for one in caches]
+        alone = len(weights) == 1
+        labels += [_labelled(replace(line, label="" if alone else line.label), "weights") for line in weights]
+        legend = ""
+    if len(caches) == 1 and len(weights) > 1:
+        labels[0] = (labels[0][0], _said(replace(caches[0], label="cache"), decimal_bytes(labels[0][0])), labels[0][2])
+    said = f"{setting_of(swept, flops=False, cache=True)} · {legend}dots: the cache is as large as the weights"
     title = f"{title_of(swept)}: the cache against the weights"
     figure, (ax,) = style.page(title, said, left=0.095, right=style.room(label for _, label, _ in labels))
-    style.size_axis(ax, lines[0].x, axis_label(x), digits=x.startswith("set."))
-    everything = [v for held in (*weights, *(line.height for line in lines)) for v in held.tolist() if v > 0]
+    style.size_axis(ax, caches[0].x, axis_label(x), digits=x.startswith("set."))
+    everything = [v for line in (*caches, *weights) for v in line.height.tolist() if v > 0]
     style.log_axis(ax, "bytes", min(everything) / 1.6, max(everything) * 2, "B")
-    _drawn(ax, lines)
-    for line, weight in zip(lines, weights, strict=True):
-        if len(fixed) == 1:
-            ax.axhline(weight[0], color=style.INK, lw=1.8, zorder=2)
-        else:
-            ax.plot(line.x, weight, color=line.colour, lw=1.4, ls=DASHED, zorder=2)
+    _drawn(ax, [line for line in caches if line.height.any()])
+    look = {"lw": 1.4, "ls": DASHED} if legend else {"lw": 1.8}
+    for line in weights:
+        ax.plot(line.x, line.height, color=line.colour, zorder=2, **look)
+    pairs = zip(caches, weights, strict=True) if legend else ((c, w) for c in caches for w in weights)
     equal = []
-    for line, weight in zip(lines, weights, strict=True):
-        at = crossing(line.x, line.height / weight, 1.0)
-        equal += [] if at is None else [(at, _between(line.x, weight, at), line.colour)]
+    for cache, weight in pairs:
+        at = crossing(cache.x, cache.height / weight.height, 1.0)
+        equal += [] if at is None else [(at, _between(cache.x, weight.height, at), cache.colour)]
     _dots(ax, equal, above=True)
     style.beside(ax, [(ax_height(ax, at), text, colour) for at, text, colour in labels])
     return figure
 
 
-def _lines(swept: Sweep, x: str, what: str, height: Callable[[Any], Any]) -> list[Line]:
-    """A line for each combination of what is swept beside the axis, those that are alike as one."""
+def _labelled(line: Line, what: str) -> tuple[float, str, str]:
+    """The label of a line of bytes at its last point."""
+    last = float(line.height[-1])
+    label = line.label.removeprefix(f"{what} ")  # a format of weights is one of weights
+    named = f"{what} {label}" if label != line.label else ", ".join(piece for piece in (what, line.label) if piece)
+    return last, f"{named}  {decimal_bytes(last)}" if named else decimal_bytes(last), line.colour
+
+
+def _lines(
+    swept: Sweep,
+    x: str,
+    what: str,
+    height: Callable[[Any], Any],
+    beside: Callable[[Any], Any] | None = None,
+) -> list[Line]:
+    """A line for each combination of what is swept beside the axis, those that are alike as one.
+
+    `beside` is what else must be alike.
+    """
     found: dict[bytes, Line] = {}
     for group in groups(swept, x, LINES, what):
         high = height(group.rows)
-        key = high.tobytes()
+        key = high.tobytes() + (b"" if beside is None else beside(group.rows).tobytes())
         if key in found:
-            label = _together(found[key].label, group.label)
-            found[key] = replace(found[key], label=label)
+            found[key] = replace(found[key], label=together(found[key].label, group.label))
         else:
             colour = style.LINES[len(found) % len(style.LINES)]
             found[key] = Line(group.label, group.x, high, colour, group.rows)
     return list(found.values())
 
 
-def _together(one: str, other: str) -> str:
+def together(one: str, other: str) -> str:
     """Two labels as one: `batch 1` and `batch 8` are `batch 1, 8`."""
     first, last = one.partition(", ")[0].rpartition(" "), other.rpartition(" ")
     return f"{one}, {last[2]}" if first[0] == last[0] and first[0] else f"{one}, {other}"
@@ -146,9 +169,17 @@ def _said(line: Line, value: str) -> str:
 
 
 def _drawn(ax: Any, lines: list[Line]) -> None:
+    """Lines that are straight between their points; few points are marked: only they were counted."""
+    import numpy
+
     for line in lines:
-        mark = {"marker": "o", "ms": 5} if len(line.x) <= MARKED else {}
-        ax.plot(line.x, line.height, color=line.colour, lw=2.4, solid_capstyle="round", clip_on=False, zorder=3, **mark)
+        x, few = line.x, len(line.x) <= MARKED
+        if few:  # straight in numbers is curved on a logarithmic axis
+            x = numpy.concatenate([numpy.linspace(a, b, 40) for a, b in pairwise(line.x)])
+        height = numpy.interp(x, line.x, line.height)
+        ax.plot(x, height, color=line.colour, lw=2.4, solid_capstyle="round", clip_on=False, zorder=3)
+        if few:
+            ax.plot(line.x, line.height, "o", color=line.colour, ms=5, clip_on=False, zorder=3)
 
 
 def _flop(value: float) -> str:
