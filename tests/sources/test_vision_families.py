@@ -10,6 +10,7 @@ from library import check_against_library, has_library
 
 from assay.errors import SettingError, SourceError
 from assay.readings.count import count
+from assay.sources.families import FAMILIES
 from assay.sources.huggingface import read_config
 
 needs_library = pytest.mark.skipif(not has_library(), reason="torch and transformers are not installed")
@@ -811,3 +812,26 @@ def test_a_head_that_only_the_outer_class_shares_is_told(model_type: str, own: b
         assert not any(said in note for note in told.notes)
         more = count(told, tokens=1).parameters.total - count(model, tokens=1).parameters.total
         assert more == (0 if tied else 90 * 64)
+
+
+# text models of their class's own sizes that have towers, but for those that need one to be asked for
+WITH_TOWERS = [name for name, family in FAMILIES.items() if family.read.__annotations__["return"] == "Multimodal"]
+OWN_SIZES = sorted({*WITH_TOWERS} - {"aya_vision", "gemma4", "gemma4_unified", "mllama"})
+
+
+@pytest.mark.parametrize("model_type", OWN_SIZES)
+@pytest.mark.parametrize("convention", ["matmul", "scalar"])
+def test_towers_cost_nothing_where_nothing_is_seen(model_type: str, convention: str) -> None:
+    """Without an image or a sound, and in each step behind the pass that has them."""
+    model = read_config({"model_type": model_type}, "config", "model")
+    assert model.sight is not None
+    heard = {"sounds": 2} if model.sight.sounds else {}
+
+    def spent(**asked: int) -> int:
+        return int(count(model, convention=convention, **asked).flops.by_part.get("tower", 0))
+
+    assert spent(tokens=60, images=2, **heard) > 0
+    if not model.sight.images:
+        assert spent(tokens=60) == 0
+    if "past" in model.settings:
+        assert spent(tokens=1, past=60, images=2, **heard) == 0

@@ -47,9 +47,10 @@ class ChunkedAttention(RelativeAttention):
         """Queries times the factors; keys times a constant, log2(1 + e)."""
         return ops(
             "attention",
-            "factor = softplus(Factor[k]) -> [k]",
+            "factor = repeat(Factor[k]) -> [b k]",  # where there is a sound
+            "factor = softplus(factor[b k]) -> [b k]",
             "q = scale(q[b n g r k]) -> [b n g r k]",
-            "q = mul(q[b n g r k], factor[k]) -> [b n g r k]",
+            "q = mul(q[b n g r k], factor[b k]) -> [b n g r k]",
             "k = scale(k[b n g k]) -> [b n g k]",
         )
 
