@@ -128,3 +128,11 @@ def test_no_module_brings_the_standard_ones() -> None:
     source = Path(assay.__file__).parent
     brought = re.compile(r"^(from|import) dataclasses\b", re.MULTILINE)
     assert [path.name for path in source.rglob("*.py") if brought.search(path.read_text(encoding="utf-8"))] == []
+
+
+def test_a_hash_is_found_once_and_stays_in_its_process() -> None:
+    named = Named(1, name="m")
+    assert hash(named) == hash(Named(1, name="m")) == hash(copy.copy(named))
+    assert replace(named, y=7) == Named(1, 7, name="m")
+    assert hash(replace(named, y=7)) == hash(Named(1, 7, name="m")) != hash(named)
+    assert pickle.loads(pickle.dumps(named)).__dict__ == Named(1, name="m").__dict__

@@ -176,7 +176,7 @@ def test_an_op_is_hashed_by_its_fields_in_each_process_anew() -> None:
     line = "y = scale(x[b n d], by=2.0) -> [b n d]"
     op, same = parse(line), parse(line + " ")
     assert hash(op) == hash(same)
-    assert "_hash" not in pickle.loads(pickle.dumps(op)).__dict__
+    assert pickle.loads(pickle.dumps(op)).__dict__.keys() == Op(op.name, op.kind, op.inputs, op.axes).__dict__.keys()
     assert pickle.loads(pickle.dumps(op)) == op
 
 

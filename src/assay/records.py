@@ -107,8 +107,8 @@ def _record(cls: type[T]) -> type[T]:
     compared = [name for name, spec in fields.items() if spec.compare]
     key = attrgetter(*compared) if compared else lambda _: ()
     space["__record_key__"] = staticmethod(key)
-    shared = (_eq, _hash, _repr, _setattr, _delattr)
-    names = ("__eq__", "__hash__", "__repr__", "__setattr__", "__delattr__")
+    shared = (_eq, _hash, _repr, _setattr, _delattr, _getstate)
+    names = ("__eq__", "__hash__", "__repr__", "__setattr__", "__delattr__", "__getstate__")
     space |= {name: method for name, method in zip(names, shared, strict=True) if name not in cls.__dict__}
     space |= {"__dataclass_fields__": _OnDemand("__dataclass_fields__")}
     space |= {"__dataclass_params__": _OnDemand("__dataclass_params__")}
@@ -173,7 +173,19 @@ def _eq(self: Any, other: Any) -> Any:
 
 
 def _hash(self: Any) -> int:
-    return hash(self.__record_key__(self))
+    """That of its fields, found once: records are looked up again and again."""
+    known: int | None = self.__dict__.get(_HASH)
+    if known is None:
+        known = self.__dict__[_HASH] = hash(self.__record_key__(self))
+    return known
+
+
+def _getstate(self: Any) -> dict[str, Any]:
+    """Without the hash, which another process makes otherwise."""
+    return {name: value for name, value in self.__dict__.items() if name != _HASH}
+
+
+_HASH = "__record_hash__"  # where an instance keeps it
 
 
 def _repr(self: Any) -> str:

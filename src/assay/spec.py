@@ -81,18 +81,6 @@ class Op:
         object.__setattr__(self, "activations", tuple(t for t in self.inputs if not t.is_weight))
         object.__setattr__(self, "weights", tuple(t for t in self.inputs if t.is_weight))
 
-    def __hash__(self) -> int:
-        """That of its fields, found once: ops are looked up again and again."""
-        known: int | None = self.__dict__.get("_hash")
-        if known is None:
-            known = hash((self.name, self.kind, self.inputs, self.axes, self.attrs, self.part))
-            self.__dict__["_hash"] = known
-        return known
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Without the hash, which another process makes otherwise."""
-        return {name: value for name, value in self.__dict__.items() if name != "_hash"}
-
     def attr(self, name: str, default: Any = None) -> Any:
         """The value of an attribute, or `default`."""
         for key, value in self.attrs:
