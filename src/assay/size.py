@@ -40,6 +40,11 @@ def is_integer(value: object) -> TypeGuard[int]:
     return isinstance(value, int) and not isinstance(value, bool)
 
 
+def all_integers(values: Iterable[object]) -> bool:
+    """True where each is a plain integer, which compares and sums as numbers do."""
+    return all(type(value) is int for value in values)
+
+
 def lift(value: object, name: str, least: int = 1) -> Size:
     """The size that `value` stands for: int, float64 array (one of ints where it is of dtype object) or symbol.
 

@@ -10,6 +10,7 @@ from itertools import chain
 from typing import Any, TypeVar
 
 from assay.kinds import Extent, Kind, Work, kind_of
+from assay.size import all_integers
 from assay.spec import Op, Tensor
 
 Found = TypeVar("Found")
@@ -87,12 +88,12 @@ class Known:
 
     def turn(self, extent: Extent) -> Known:
         """The same before another block."""
-        last, self.extent = self.extent, extent
-        if last is None or not all(type(size) is int for size in extent.sizes.values()):
+        last, self.extent = self.extent, extent if all_integers(extent.sizes.values()) else None
+        if last is None or self.extent is None:
             self.news = None
             return self
         was, knew = last.sizes, last.keys
-        changed = {axis for axis, size in extent.sizes.items() if type(was.get(axis)) is not int or was[axis] != size}
+        changed = {axis for axis, size in extent.sizes.items() if was.get(axis) != size}
         self.news = changed.union(axis for axis, keys in extent.keys.items() if knew.get(axis) != keys)
         return self
 
