@@ -9,7 +9,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install -qq --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-all check format bench docs clean
+.PHONY: help run test test-all check format bench bench-torch docs clean
 
 help: ## this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /make \1\t/' | expand -t 16
@@ -35,6 +35,9 @@ format: $(VENV)/.dev ## rewrite what a formatter can
 bench: $(VENV)/.bench $(VENV)/.peers ## a table of medians and ratios, one run
 	@$(BIN)/python -m compileall -q src  # as pip leaves what it installs
 	@$(BIN)/python benchmarks/bench.py $(ARGS)
+
+bench-torch: $(VENV)/.test ## the same of running a model, against transformers
+	@$(BIN)/python benchmarks/running.py $(ARGS)
 
 docs: $(VENV)/.test ## write the generated parts of docs/ anew
 	@PYTHONPATH=src $(BIN)/python tests/documents.py
