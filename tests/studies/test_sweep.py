@@ -232,3 +232,13 @@ def test_what_is_swept_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
         for n in (2, 3)
         for _ in range(2)
     ]
+
+
+def test_sweeps_are_equal_where_their_rows_are() -> None:
+    one, same, other = (sweep("gpt-2", tokens=tokens) for tokens in ([1, 2], [1, 2], [1, 3]))
+    assert one == same
+    assert one != other
+    assert one != sweep("gpt-2", tokens=[1, 2], exact=False)
+    assert one != "sweep"
+    with pytest.raises(TypeError, match="unhashable"):
+        hash(one)

@@ -29,6 +29,17 @@ class Sweep:
     def __len__(self) -> int:
         return next((len(column) for column in self.columns.values()), 0)
 
+    def __eq__(self, other: object) -> bool:
+        """The same columns in the same order, equal row by row."""
+        if not isinstance(other, Sweep):
+            return NotImplemented
+        told, theirs = (self.swept, self.exact, list(self.columns)), (other.swept, other.exact, list(other.columns))
+        return told == theirs and all(
+            mine.tolist() == other.columns[name].tolist() for name, mine in self.columns.items()
+        )
+
+    __hash__ = None  # type: ignore[assignment]  # arrays can change
+
     def __getitem__(self, name: str) -> Any:
         """A column by its name, or by the end of it where only one ends so: `context` is `setting.context`."""
         return self.columns[self.column(name)]
