@@ -447,7 +447,7 @@ def test_models_as_arrays(name: str, data: st.DataObject) -> None:
 
 @pytest.mark.parametrize("convention", CONVENTIONS)
 @pytest.mark.parametrize("name", BLOCKS)
-@settings(max_examples=5)
+@settings(max_examples=3)
 @given(data=st.data())
 def test_models_as_arrays_to_the_last_bit(name: str, convention: str, data: st.DataObject) -> None:
     model = BLOCKS[name]()
