@@ -161,6 +161,10 @@ def test_columns_that_are_chosen() -> None:
     }
     with pytest.raises(SettingError, match="flop is no column of this sweep; did you mean"):
         sweep("llama-3-8b", columns=["flop"])
+    with pytest.raises(SettingError, match=r"zzz is no column of this sweep; known: model.name, .* and \d+ more$"):
+        sweep("llama-3-8b").only(["zzz"])
+    with pytest.raises(SettingError, match="nothing is no column of this sweep"):
+        sweep("llama-3-8b", columns=[""])
     with pytest.raises(SettingError, match=r"flops is the end of several columns: blocks.embedding.flops"):
         sweep("llama-3-8b").column("flops")
 

@@ -6,6 +6,7 @@ from collections.abc import Collection
 
 from assay.errors import SettingError
 
+MOST = 12  # columns that a message names
 WHOLE = 2**53  # below which a float64 holds every integer
 
 
@@ -56,5 +57,11 @@ def _unknown(name: str, columns: Collection[str], ends: list[str]) -> SettingErr
     from difflib import get_close_matches
 
     near = get_close_matches(name, [*columns, *(column.rpartition(".")[2] for column in columns)], 3)
-    hint = f"did you mean {' or '.join(dict.fromkeys(near))}?" if near else f"known: {', '.join(columns)}"
-    return SettingError(f"{name} is no column of this sweep; {hint}")
+    hint = f"did you mean {' or '.join(dict.fromkeys(near))}?" if near else _some(columns)
+    return SettingError(f"{name or 'nothing'} is no column of this sweep; {hint}")
+
+
+def _some(columns: Collection[str]) -> str:
+    """The first columns, and how many more there are."""
+    first, more = list(columns)[:MOST], len(columns) - MOST
+    return f"known: {', '.join(first)}{f' and {more} more' if more > 0 else ''}"
