@@ -98,7 +98,7 @@ LLAMA = KEYS | {"intermediate_size": 48, "max_position_embeddings": 16, "pad_tok
 FAR = {"num_key_value_heads": 2, "head_dim": 8, "eos_token_id": 2}
 
 # a type hosted with its weights, and one of the library that computes the same: what is cut and renamed between them
-HOSTED: dict[str, tuple[dict[str, Any], dict[str, Any], dict[str, str | tuple[str, ...]]]] = {
+HOSTED: dict[str, tuple[dict[str, Any], dict[str, Any], dict[str, Any]]] = {
     "baichuan": (
         LLAMA | {"model_type": "baichuan"},
         LLAMA | {"model_type": "llama"},
@@ -127,6 +127,21 @@ HOSTED: dict[str, tuple[dict[str, Any], dict[str, Any], dict[str, str | tuple[st
         | {"residual_multiplier": 1.4 / 2**0.5, "logits_scaling": 4.0, "tie_word_embeddings": True},
         {},
     ),
+    "internlm2": (
+        LLAMA | {"model_type": "internlm2", "num_key_value_heads": 2, "bias": True},
+        LLAMA | {"model_type": "llama", "num_key_value_heads": 2, "attention_bias": True},
+        {
+            "model.tok_embeddings": "model.embed_tokens",
+            "output": "lm_head",
+            "attention_norm": "input_layernorm",
+            "attention.wqkv": (2, *PARTS),
+            "attention.wo": "self_attn.o_proj",
+            "feed_forward.w1": "mlp.gate_proj",
+            "ffn_norm": "post_attention_layernorm",
+            "feed_forward.w3": "mlp.up_proj",
+            "feed_forward.w2": "mlp.down_proj",
+        },
+    ),
     "chatglm": (
         {"model_type": "chatglm", "padded_vocab_size": 97, "hidden_size": 32, "num_layers": 2, "kv_channels": 8}
         | {"num_attention_heads": 4, "ffn_hidden_size": 48, "multi_query_attention": True, "multi_query_group_num": 2}
@@ -146,17 +161,21 @@ HOSTED: dict[str, tuple[dict[str, Any], dict[str, Any], dict[str, str | tuple[st
 }
 
 
-def translated(name: str, renamed: dict[str, str | tuple[str, ...]], state: dict[str, Any]) -> Any:
-    """The library's weights that stand under a name of ours; those behind each other in one of ours."""
-    parts: tuple[str, ...] = ("",)
+def translated(name: str, renamed: dict[str, Any], state: dict[str, Any]) -> Any:
+    """The library's weights that stand under a name of ours: those behind each other in one of ours, perhaps each
+    group's part of them together.
+    """
+    groups, parts = 1, [""]
     for mine, library in renamed.items():
         if mine not in name:
             continue
         if isinstance(library, tuple):
-            parts, name = library, name.replace(mine, "*")
+            groups = library[0] if isinstance(library[0], int) else 1
+            parts, name = [part for part in library if isinstance(part, str)], name.replace(mine, "*")
         else:
             name = name.replace(mine, library)
-    return torch.cat([state[name.replace("*", part)] for part in parts])
+    cut = [state[name.replace("*", part)].unflatten(0, (groups, -1)) for part in parts]
+    return torch.cat(cut, 1).flatten(0, 1)
 
 
 @pytest.mark.parametrize("name", HOSTED)
