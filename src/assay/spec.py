@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 
 Axes = tuple[str, ...]
 Attrs = tuple[tuple[str, Any], ...]
-Place: TypeAlias = Size | str | tuple[str, int] | tuple[str, int, int]  # what an axis of a segment is
+# what an axis of a segment is; a tuple of such tuples is their sum
+Place: TypeAlias = Size | str | tuple[str, int] | tuple[str, int, int] | tuple[tuple[str, int], ...]
 
 # How the field writes the axes. A block may name others: the docstring of its module, or its own, says what they are.
 AXES = {
@@ -159,7 +160,7 @@ class Segment:
 
     `axes` gives axes of the block other values than the setting does: a number, the name of another axis of the
     setting (an encoder's n is the source's m), or such a name and how often it is taken, perhaps of what is left where
-    it is divided. `absorbed` is the other way to run latent attention.
+    it is divided, or several of these added. `absorbed` is the other way to run latent attention.
     """
 
     name: str

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from assay.kinds.base import triangle
 from assay.kinds.keys import all_pairs, band_pairs, random_pairs
 from assay.kinds.keys import block_pairs as blocks_of_a_pass
-from assay.kinds.state import block_pairs, causal_pairs, chunk_pairs, window_pairs
+from assay.kinds.state import block_pairs, causal_pairs, chunk_pairs, prefix_pairs, window_pairs
 from assay.readings.binding import bind
 from assay.readings.count import count
 
@@ -35,6 +35,12 @@ def test_causal(n: int, past: int) -> None:
     assert causal_pairs(n, past) == mask(n, past)
 
 
+@given(n=lengths, past=lengths)
+def test_prefix(n: int, past: int) -> None:
+    """All of the first pass see each other."""
+    assert prefix_pairs(n, past) == (n * n if past == 0 else mask(n, past))
+
+
 @given(n=lengths, past=lengths, window=limits)
 def test_window(n: int, past: int, window: int) -> None:
     assert window_pairs(n, past, window) == mask(n, past, window=window)
@@ -57,6 +63,7 @@ def test_pairs_beside_each_querys_own(n: int, past: int, a: int, b: int) -> None
     """Without its own key each query has one key less."""
     assert causal_pairs(n, past, 0) == causal_pairs(n, past) - n
     assert window_pairs(n, past, a, 0) == window_pairs(n, past, a) - n
+    assert prefix_pairs(n, past, 0) == prefix_pairs(n, past) - n
     assert chunk_pairs(n, past, a, 0) == chunk_pairs(n, past, a) - n
     assert block_pairs(n, past, a, b, 0) == block_pairs(n, past, a, b) - n
     assert all_pairs(n, 0) == all_pairs(n) - n

@@ -9,6 +9,7 @@ from library import check_against_library, has_library
 
 from assay.errors import SourceError
 from assay.readings.count import count
+from assay.readings.generate import generate
 from assay.readings.tensors import tensors
 from assay.sources.huggingface import read_config
 
@@ -16,7 +17,7 @@ needs_library = pytest.mark.skipif(not has_library(), reason="needs torch and tr
 
 DEFAULTS = """
     gpt2 gpt_neo gpt_neox gpt_neox_japanese gptj codegen opt bloom falcon mpt gpt_bigcode starcoder2 phi phi3 stablelm
-    persimmon openai-gpt xglm biogpt ctrl nanochat jais2 bitnet helium
+    persimmon openai-gpt xglm biogpt ctrl nanochat jais2 bitnet helium cpmant
 """.split()
 
 
@@ -146,6 +147,19 @@ VARIED = {
     "jais2-bare": today("jais2", mlp_bias=False, tie_word_embeddings=True),
     "bitnet": today("bitnet", num_key_value_heads=2, attention_bias=True, tie_word_embeddings=True),
     "helium": today("helium", num_key_value_heads=2, head_dim=8, attention_bias=True, mlp_bias=True),
+    "cpmant": config(
+        "cpmant",
+        vocab_size=97,
+        hidden_size=32,
+        num_attention_heads=4,
+        dim_head=6,
+        dim_ff=40,
+        num_hidden_layers=2,
+        prompt_types=4,
+        prompt_length=3,
+        segment_types=5,
+        position_bias_num_buckets=8,
+    ),
     "dbrx": config(
         "dbrx",
         vocab_size=97,
@@ -328,6 +342,23 @@ def test_baichuan_is_llama_with_one_matrix_for_three() -> None:
     assert count(ours, tokens=8).flops == count(llama, tokens=8).flops
     packed = {entry.path: entry.shape for entry in tensors(ours)}
     assert packed["model.layers.{i}.self_attn.W_pack.weight"] == (96, 32)
+
+
+def test_a_prompt_passes_before_the_text_and_is_kept() -> None:
+    """3 positions before 10: all see each other; later each token sees all before it. 2 layers, 4 heads of 6."""
+    model = read_config(VARIED["cpmant"], "config", "model")
+    once = 2 * (4 * 32 * 24 + 3 * 32 * 40)
+    first = count(model, tokens=10, cache="bf16")
+    assert first.flops.total == first.flops.visible_total
+    assert first.flops.total == 2 * (13 * once + 4 * 13 * 13 * 24) + 2 * 10 * 32 * 97
+    assert first.cache.bytes == 2 * 2 * 2 * 24 * 13
+    later = count(model, tokens=1, past=10, cache="bf16")
+    assert later.flops.total == 2 * (once + 4 * 14 * 24) + 2 * 32 * 97
+    assert later.cache.bytes == 2 * 2 * 2 * 24 * 14
+    steps = [count(model, tokens=1, past=10 + i).flops.total for i in range(4)]
+    again = [count(model, tokens=11 + i).flops.total for i in range(4)]
+    made = generate(model, 4, tokens=10)
+    assert (made.steps.total, made.again.total) == (sum(steps), sum(again))
 
 
 def test_internlm2_is_llama_with_one_matrix_for_each_group() -> None:

@@ -164,7 +164,7 @@ def test_tables_name_recorded_configs() -> None:
 
 # what the library builds and we refuse, beside REFUSED: by the reason that the table of families gives, or their own
 TYPES_REFUSED = """
-    blt cpmant nemo_speechlm phi4_multimodal vibevoice_asr
+    blt nemo_speechlm phi4_multimodal vibevoice_asr
 """.split()
 OWN_REASONS = {
     # nor are there architectures; the library reads it only from a folder whose name holds a type's

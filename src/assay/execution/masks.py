@@ -173,6 +173,8 @@ def sight(site: Site, maker: Op, chosen: bool = False) -> tuple[Any, Rule | None
     if maker.kind == "collect":
         rate = int(values["rate"])
         return ("windows", rate), Windows(rate)
+    if values.get("whole"):
+        raise site.refuse("a first pass whose tokens all see each other is not run yet")
     window, near, chunk = (values.get(name) for name in ("window", "near", "chunk"))
     if values.get("top") is not None and (values.get("block") is not None or not chosen):
         raise site.refuse("attention to the best few keys is run where the mask is given their index")

@@ -8,13 +8,18 @@ or with `own` = 0 it is not.
 from __future__ import annotations
 
 from assay.kinds.base import Extent, Keys, Kind, expect, register, traded, triangle, view, with_own
-from assay.size import Size, floor_div, maximum, minimum, remainder
+from assay.size import Size, floor_div, maximum, minimum, only_at_zero, remainder
 from assay.spec import Op
 
 
 def causal_pairs(n: Size, past: Size, own: int = 1) -> Size:
     """Pairs of n queries behind `past` keys where each sees itself and all before it."""
     return n * past + triangle(n - 1 + own)
+
+
+def prefix_pairs(n: Size, past: Size, own: int = 1) -> Size:
+    """The same where tokens of the first pass all see each other."""
+    return only_at_zero(n * (n - 1 + own), past, causal_pairs(n, past, own))
 
 
 def window_pairs(n: Size, past: Size, w: Size, own: int = 1) -> Size:
@@ -50,6 +55,9 @@ def _bind_append(op: Op, extent: Extent) -> None:
     if window is None:
         extent.sizes[keys] = n + past
         pairs = with_own(causal_pairs, n, past)
+        if op.attr("whole"):
+            extent.keys[keys] = Keys(queries, with_own(prefix_pairs, n, past), pairs)
+            return
         # each query attends to its best few of those it sees, or to the last few: the others are kept all the same
         top, block = op.attr("top", op.attr("near")), op.attr("block")
         if block is not None:
@@ -145,6 +153,6 @@ register(
         grows=_append_grows,
         writes=_append_writes,
         storage="state",
-        attrs=("window", "chunk", "top", "near", "block"),
+        attrs=("window", "chunk", "top", "near", "block", "whole"),
     ),
 )

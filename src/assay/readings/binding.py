@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from assay.errors import SettingError
 from assay.kinds import Extent
 from assay.readings.plans import Plan, plan_of
-from assay.size import Size, ceil_div, lift
+from assay.size import Size, ceil_div, lift, only_at_zero
 from assay.spec import Block, Model, Place, Segment, Weight
 
 
@@ -35,13 +35,18 @@ def placed(segment: Segment, sizes: Mapping[str, Size]) -> dict[str, Size]:
 
 
 def _taken(to: Place, sizes: Mapping[str, Size]) -> Size:
-    """What an axis of a segment is: an axis of the setting, a multiple of it or of a part, 0 where there is none; or a
-    size.
+    """What an axis of a segment is: an axis of the setting, a multiple of it or of a part, 0 where there is none; a
+    size; or several of these together. `first` is one in a pass that has nothing before it, `later` in others.
     """
-    if isinstance(to, tuple):
-        whole = sizes.get(to[0], 0)
-        return (whole if len(to) == 2 else ceil_div(whole, to[2])) * to[1]
-    return sizes.get(to, 0) if isinstance(to, str) else to
+    if isinstance(to, str):
+        one = {"first": 1, "later": 0}.get(to)
+        return sizes.get(to, 0) if one is None else only_at_zero(one, sizes["past"], 1 - one)
+    if not isinstance(to, tuple):
+        return to
+    if not isinstance(to[0], str):
+        return sum((_taken(each, sizes) for each in to), start=0)
+    whole = _taken(to[0], sizes)
+    return (whole if len(to) == 2 else ceil_div(whole, to[2])) * to[1]
 
 
 def bind(block: Block, sizes: Mapping[str, Size], plan: Plan | None = None) -> Extent:

@@ -48,7 +48,6 @@ _KINDS = {
     "a recurrent or state-space model": "hgrn2 retnet rwkv5 rwkv6 rwkv7",
     "a hybrid of attention with recurrent layers": "hymba plamo2",
     "a decoder of patches of bytes, whose work depends on how well the text can be foretold": "blt",
-    "a decoder that puts a prompt of its own before the text and sees all of it at once": "cpmant",
     "a decoder of a make that is not described": "cohere_compass_text qwen4_exp_text",
     "a vision model": """
         convnext convnextv2 cvt dinat dino dinov3_convnext

@@ -29,6 +29,7 @@ MODULES = {
     "cohere": "cohere cohere2",
     "cohere_moe": "cohere2_moe",
     "compact_encoders": "squeezebert convbert fnet mobilebert",
+    "cpmant": "cpmant",
     "dbrx": "dbrx",
     "delta_hybrid": "lara_mini qwen3_next qwen3_5_text qwen3_5_moe_text olmo_hybrid kimi_linear bailing_hybrid",
     "deberta": "deberta deberta-v2",
