@@ -252,7 +252,7 @@ def _figures(asked: Plan, model: Model, sizes: Mapping[str, int], counted: Count
     for part in ("setting", "parameters", "flops", "cache", "weights"):
         found |= dict(_flat(made[part], part))
     for block in made["blocks"]:
-        for key in ("parameters", "active", "flops", "cache_bytes"):
+        for key in ("times", "parameters", "active", "flops", "cache_bytes"):
             name = f"blocks.{block['name']}.{key}"
             found[name] = found.get(name, 0) + block[key]
     if asked.attention:

@@ -152,7 +152,10 @@ def test_shares_say_what_they_are() -> None:
 def test_bars_of_parameters() -> None:
     texts = [t.get_text() for t in draw(swept(context=1), "parameters").axes[0].texts]
     mlp = 32 * 3 * 4096 * 14336
-    assert texts[-1] == f"{mlp / 1e9:.3f} B  ·  {100 * mlp / 8_030_261_248:.1f} %"
+    assert texts[-1] == f"{mlp / 1e9:.3f} B  ·  {100 * mlp / 8_030_261_248:.1f} %  ·  32 × {mlp / 32 / 1e6:.1f} M"
+    assert texts[0] == texts[1] == f"525.3 M  ·  {100 * 128_256 * 4096 / 8_030_261_248:.1f} %"
+    hybrid = [t.get_text() for t in draw(swept("jamba-v0.1", context=1), "parameters").axes[0].texts]
+    assert not any("×" in text for text in hybrid), "its layers differ"
 
 
 def test_files(tmp_path: Path) -> None:

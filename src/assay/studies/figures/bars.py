@@ -14,6 +14,7 @@ from assay.studies.figures.lines import together
 if TYPE_CHECKING:
     from assay.studies.result import Sweep
 
+IN_LAYERS = ("attention", "mixer", "mlp", "experts", "router")  # parts that stand in layers alone
 CORE = {"scores": "QKᵀ", "softmax": "softmax", "output": "AV"}
 
 
@@ -48,9 +49,11 @@ def _one(swept: Sweep, model: Group) -> Any:
     figure, (ax,) = style.page(f"{title_of(swept)}: where the parameters sit", said, left=0.2, right=0.94)
     ax.grid(visible=False)
     ax.barh(range(len(ordered)), [value for _, value in ordered], color=[colour(p) for p, _ in ordered], height=0.66)
-    for place, (_, value) in enumerate(ordered):
+    layers = _alike(swept, model)
+    for place, (part, value) in enumerate(ordered):
+        each = f"  ·  {layers} × {short(value / layers)}" if layers and part in IN_LAYERS else ""
         ax.annotate(
-            f"{short(value)}  ·  {100 * value / total:.1f} %",
+            f"{short(value)}  ·  {100 * value / total:.1f} %{each}",
             (value, place),
             xytext=(8, 0),
             textcoords="offset points",
@@ -58,11 +61,18 @@ def _one(swept: Sweep, model: Group) -> Any:
             fontsize=12,
         )
     ax.set_yticks(range(len(ordered)), [part_name(part) for part, _ in ordered], fontsize=12)
-    ax.set_xlim(0, max(parts.values()) * 1.24)
+    ax.set_xlim(0, max(parts.values()) * (1.62 if layers else 1.24))
     ax.set_xticks([])
     ax.spines["bottom"].set_visible(False)
     figure.subplots_adjust(top=0.83, bottom=0.05)
     return figure
+
+
+def _alike(swept: Sweep, model: Group) -> int:
+    """How many layers there are, where all are of one block; 0 where they differ."""
+    layers = int(column(swept, "model.layers", model.rows)[0])
+    times = [column(swept, name, model.rows)[0] for name in swept.columns if name.endswith(".times")]
+    return layers if [int(n) for n in times if n > 1] == [layers] else 0
 
 
 def _several(swept: Sweep, models: list[Group]) -> Any:

@@ -38,7 +38,7 @@ FIGURES = {
         Figure(
             "parameters",
             "where the parameters sit",
-            ("parameters",),
+            ("parameters", "blocks"),
             ranged=False,
             table=("parameters.by_part", "parameters.total"),
         ),
