@@ -80,7 +80,8 @@ class _Run:
     def asked(self, tokens: int, past: int = 0) -> Setting:
         """A setting of the model."""
         named = {"weights": DTYPE, "cache": DTYPE, "source": self.source}
-        return setting(self.model, batch=BATCH, tokens=tokens, past=past, **named)  # type: ignore[arg-type]
+        self.now = setting(self.model, batch=BATCH, tokens=tokens, past=past, **named)  # type: ignore[arg-type]
+        return self.now
 
     def parameters(self) -> None:
         """Each once; and what is stored besides."""
@@ -93,9 +94,10 @@ class _Run:
 
     def prefill(self) -> None:
         """All tokens at once."""
+        asked = self.asked(self.tokens)
         with torch.no_grad():
             found = measure(self.watched, self.ids, *self.sources)
-        self._forward("prefill", found, self.asked(self.tokens))
+        self._forward("prefill", found, asked)
 
     def step(self) -> None:
         """One token behind a cache of the others."""
@@ -104,8 +106,8 @@ class _Run:
         cache = self.watched.model.cache()
         with torch.no_grad():
             self.watched(self.ids, *self.sources, cache=cache)
+            asked = self.asked(1, self.tokens)
             found = measure(self.watched, self.next, cache=cache)
-        asked = self.asked(1, self.tokens)
         self._forward("decode step", found, asked)
         self._cache(cache, asked)
 
@@ -172,7 +174,9 @@ class _Run:
             place, why = self.watched.failed
             self.ops.append(OpFigure(place.layer.where(), str(place.step.op), "runs", "yes", why))
             return
-        wrong = [figure for figure in self.watched.compared(self.asked(self.tokens).sizes()) if not figure.alike]
+        if not isinstance(error, BuildError):
+            raise error
+        wrong = [figure for figure in self.watched.compared(self.now.sizes()) if not figure.alike]
         if not wrong:
             raise error
         self.ops += wrong

@@ -5,7 +5,7 @@ that knows what each of them keeps (`tape`). Of a kind without a rule it is not 
 Only what reads training imports this.
 """
 
-from assay.kinds.training import contractions, layout, pointwise, reduce
+from assay.kinds.training import contractions, layout, pointwise, reduce, scans
 from assay.kinds.training.rows import BACKWARD, SAVES, backward, passes, rule_of, saves
 from assay.kinds.training.tape import INPUT, MADE, WEIGHT, Passing, Store, Tape, Value
 
@@ -25,4 +25,4 @@ __all__ = [
     "saves",
 ]
 
-_REGISTERED = (contractions, layout, pointwise, reduce)  # importing them registers their rules
+_REGISTERED = (contractions, layout, pointwise, reduce, scans)  # importing them registers their rules

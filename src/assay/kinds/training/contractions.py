@@ -65,13 +65,16 @@ def gather(at: Passing, ids: Value) -> Value:
         ids = tape.once(key, lambda: tape.new(ids.axes, width=INDEX)).called(ids.axes)
     elif at.value("offset", 0):
         ids = tape.new(ids.axes, width=INDEX)
+    if at.op.attr("index"):  # of numbers of experts
+        return tape.new(at.op.axes, width=INDEX)
     rows = at.weight(table) if len(table.axes) == 2 else at.weight(table, table.axes[:1], table.axes[1:])
     return tape.order(tape.embedding(ids, rows, (*ids.axes, *table.axes[1:])), at.op.axes)
 
 
 @saves("combine")
 def combine(at: Passing, x: Value, w: Value) -> Value:
-    """Values times weights, summed."""
+    """Values times weights, summed; what is added to the weights makes others of them."""
+    w = w if at.op.attr("eps") is None else at.tape.linear_in(w)
     y = at.tape.sum(at.tape.mul(x, at.tape.beside(w, x.axes)), at.op.axes)
     return at.tape.order(y, at.op.axes)
 

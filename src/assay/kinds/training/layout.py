@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from assay.kinds.compress import slots_of
 from assay.kinds.training.contractions import everything
 from assay.kinds.training.rows import saves
-from assay.kinds.training.tape import Passing, Value
+from assay.kinds.training.tape import FLAG, INDEX, Passing, Value
 
 
-@saves("rename", "view", "keys", "append", "reuse", "hold", "keep")
+@saves("rename", "view", "keys", "append", "reuse", "hold", "keep", "collect")
 def same(at: Passing, x: Value) -> Value:
     """The same elements; an axis may have another name."""
     return at.tape.rename(x, at.op.axes)
@@ -48,3 +49,31 @@ def take(at: Passing, x: Value, index: Value) -> Value:
 def idle(at: Passing) -> Value:
     """Stored, and not used."""
     return at.weight(at.op.weights[0])
+
+
+@saves("behind")
+def behind(at: Passing, x: Value) -> Value:
+    """Looked up by distance, and none where it is beyond: index and mask are of all layers that look as far."""
+    op, tape = at.op, at.tape
+    profile, keys = x.axes[-1], next(a for a in op.axes if a not in x.axes)
+    x = tape.order(x, (*op.axes[:-1], profile))
+    shape, key = ("n", keys), ("behind", at.sizes[profile], at.sizes[keys], tuple(a in ("n", keys) for a in op.axes))
+    index = tape.once(key, lambda: tape.new(shape, width=INDEX))
+    beyond = tape.once((*key, "beyond"), lambda: tape.new(shape, width=FLAG))
+    return tape.masked_fill(tape.gather(x, index, op.axes), beyond)
+
+
+@saves("pool")
+def pool(at: Passing, v: Value, g: Value) -> Value:
+    """Values times a softmax of gates; where windows overlap, both are joined with those of the window before."""
+    op, tape = at.op, at.tape
+    _, slots, halves = slots_of(op)
+    made = next(a for a in op.axes if a not in v.axes)
+    width = v.axes[-1]
+    bias = at.weight(op.weights[0])
+    grad = g.grad or bias.grad
+    axes = ("b", made, slots, *halves, width) if halves and at.sizes[made] else ("b", made, slots, width)
+    shares = tape.softmax(tape.new(axes, grad))
+    values = tape.new(axes, v.grad) if halves and at.sizes[made] else Value(v.axes, v.strides, v.store, v.grad)
+    tape.keep(*([values] if shares.grad else []), *([shares] if v.grad else []))
+    return tape.order(tape.new(("b", made, width), True), op.axes)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from assay.kinds.compress import slots_of
 from assay.kinds.training.contractions import everything
 from assay.kinds.training.rows import saves
-from assay.kinds.training.tape import FLAG, Passing, Tape, Value
+from assay.kinds.training.tape import FLAG, INDEX, Passing, Tape, Value
 from assay.size import ceil_div
-from assay.spec import Op
+from assay.spec import Axes, Op
 
 Function = Callable[[Tape, Value], Value]
 
@@ -106,38 +107,59 @@ def swiglu_limit(at: Passing, z: Value, u: Value) -> Value:
     return tape.mul(tape.unary(tape.unary(z)), tape.unary(u))
 
 
+MASKED = ("append", "keys", "reuse", "hold", "collect")  # kinds that make keys
+
+
 @saves("mask")
-def mask(at: Passing, s: Value, index: Value | None = None) -> Value:
+def mask(at: Passing, s: Value, beside: Value | None = None) -> Value:
     """The mask is kept, one for all layers that have the same; of chosen keys each layer its own."""
     tape, axes = at.tape, at.op.axes
-    key, seen = sight(at, axes[-1])
-    hidden = None if seen else tape.once(("mask", key, axes[-2:]), lambda: tape.new(axes[-2:], width=FLAG))
-    if index is not None:
-        chosen = (*(a for a in index.axes[:-1]), axes[-1])
-        hidden = tape.new(chosen, width=FLAG)
+    if beside is not None and axes[-1] in beside.axes:
+        return _favoured(at, s, beside)
+    joined = next((op for op in at.makers(axes[-1]) if op.kind == "concat"), None)
+    hidden = _shared(at, axes[-1]) if joined is None else tape.new(axes[-2:], width=FLAG)
+    if beside is not None and (joined is None or tape.sizes[joined.inputs[1].axes[1]]):
+        hidden = tape.new((*beside.axes[:-1], axes[-1]), width=FLAG)
     return s if hidden is None else tape.masked_fill(s, hidden)
 
 
-def sight(at: Passing, keys: str) -> tuple[object, bool]:
-    """What tells a mask from others, and whether every query sees every key."""
-    makers = [op for op in at.makers(keys) if op.kind in ("append", "keys", "reuse", "hold")]
+def _favoured(at: Passing, s: Value, m: Value) -> Value:
+    """A number of each key added to scores, of which only the best by it are left."""
+    tape, axes = at.tape, at.op.axes
+    hidden = _shared(at, axes[-1])
+    spread = tuple(a for a in axes if a in m.axes or a in axes[-2:])
+    if hidden is not None and m.grad:
+        tape.keep(hidden)
+    most = at.value("keep")
+    if most is not None and at.sizes[axes[-1]] > most and m.grad:
+        best = tape.axis("best", at.real_value("keep"), most)
+        tape.keep(tape.new((*spread[:-1], best), width=INDEX), passing=True)
+        tape.keep(tape.new(spread, width=FLAG))
+    tape.keep(tape.new(spread, width=FLAG))
+    return tape.new(axes, s.grad or m.grad)
+
+
+def _shared(at: Passing, keys: str) -> Value | None:
+    """The mask of some keys, None where every query sees all of them."""
+    makers = [op for op in at.makers(keys) if op.kind in MASKED]
     if not makers:
         raise at.unknown(f"no op makes the keys {keys}")
-    return _seen(makers[0], at)
+    told = sight(makers[0], at)
+    axes = ("n", keys) if "n" in at.op.axes else at.op.axes[-2:]
+    return None if told is None else at.tape.once(("mask", told, at.count(axes)), lambda: at.tape.new(axes, width=FLAG))
 
 
-def _seen(maker: Op, at: Passing) -> tuple[object, bool]:
+def sight(maker: Op, at: Passing) -> tuple[object, ...] | None:
+    """What tells a mask over the keys that an op makes from others."""
     values = {name: at.sizes.get(v, v) if isinstance(v, str) else v for name, v in maker.attrs}
-    if "reach" in values:
-        return ("reach", values["reach"]), False
+    if maker.kind == "hold":
+        return None
     if maker.attr("causal"):
-        return "causal", False
-    if maker.kind in ("keys", "hold"):
-        return "all", True
-    for name in ("window", "near", "chunk"):
+        return ("causal",)
+    for name in ("last", "reach", "block", "window", "near", "chunk", "rate"):
         if values.get(name) is not None:
-            return ("chunk" if name == "chunk" else "window", values[name]), False
-    return "causal", False
+            return (name, values[name], values.get("offset"))
+    return None if maker.kind == "keys" else ("causal",)
 
 
 @saves("alibi")
@@ -156,10 +178,10 @@ def rope(at: Passing, x: Value) -> Value:
     width = at.sizes[head] if spread else at.value("width") or at.sizes[head]
     width += width % 2  # an odd one has a pair more
     whole = width == at.sizes[head]
-    tokens = next(a for a in axes if a in ("n", "m", "c"))
+    tokens, rate = _positions(at, axes)
     part = head if whole else tape.axis("turned", 2 * ceil_div(at.real_value("width"), 2), width)
     told = (at.value("theta"), at.op.attr("scaling"), at.op.attr("style"), at.sizes[head])
-    key = ("rope", at.value("width"), len(axes) - axes.index(tokens), *told)
+    key = ("rope", rate, at.value("width") or at.sizes[head], len(axes) - axes.index(tokens), *told)
     table = (tokens, part)
     cos = tape.once((key, "cos"), lambda: tape.new(table))
     sin = tape.once((key, "sin"), lambda: tape.new(table))
@@ -168,6 +190,17 @@ def rope(at: Passing, x: Value) -> Value:
     other = tape.new(given.axes, x.grad)  # halves swapped: a tensor of its own
     y = tape.linear_in(tape.mul(given, cos), tape.mul(other, sin))
     return y if whole else tape.cat(axes, y, x)
+
+
+def _positions(at: Passing, axes: Axes) -> tuple[str, int | None]:
+    """The axis that has positions; of entries how many tokens each stands for."""
+    for axis in axes:
+        if axis in ("n", "m", "c"):
+            return axis, None
+        made = at.makers(axis)
+        if made and made[0].kind == "pool":
+            return axis, at.sizes[slots_of(made[0])[1]]
+    raise at.unknown("none of its axes has positions")
 
 
 @saves("sinusoid")
@@ -197,3 +230,11 @@ def xielu(at: Passing, x: Value) -> Value:
     low = tape.linear_in(tape.mul(rest, down, axes), tape.mul(x, beta, axes))
     tape.keep(tape.new(axes, width=FLAG))
     return tape.linear_in(high, low)
+
+
+@saves("swiglu_softcap")
+def swiglu_softcap(at: Passing, z: Value, u: Value) -> Value:
+    """cap tanh(z / cap) sigmoid(z) cap tanh(u / cap), from left to right."""
+    tape = at.tape
+    gate, up = (tape.linear_in(tape.unary(tape.linear_in(x), "result")) for x in (z, u))
+    return tape.mul(tape.mul(gate, tape.unary(z, "result")), up)

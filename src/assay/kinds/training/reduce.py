@@ -111,3 +111,37 @@ def _best_groups(at: Passing, x: Value, lead: tuple[str, ...], lost: list[str]) 
     tape.keep(tape.new((*every, tape.axis("judged", judged, judged)), width=INDEX), passing=True)
     tape.keep(tape.new((*lead, tape.axis("kept", kept, kept)), width=INDEX), passing=True)
     tape.keep(tape.new(every, width=FLAG), passing=True)
+
+
+@saves("shorten")
+def shorten(at: Passing, x: Value) -> Value:
+    """x times the smaller of one and limit over its length."""
+    tape = at.tape
+    x = tape.beside(x, at.op.axes)
+    rows = tuple(a for a in x.axes if a not in over(at.op))
+    length = tape.new(rows, x.grad)
+    if x.grad:
+        tape.keep(x, length)
+    share = tape.unary(tape.linear_in(tape.unary(length, "result")))
+    return tape.mul(x, share)
+
+
+@saves("sinkhorn")
+def sinkhorn(at: Passing, x: Value) -> Value:
+    """Over the sums of columns, then of rows and of columns again, `times` in all."""
+    tape = at.tape
+    x = tape.linear_in(tape.beside(x, at.op.axes))
+    rows, columns = x.axes[-2:]
+    for turn in range(2 * int(at.value("times", 1)) - 1):
+        summed = tape.linear_in(tape.sum(x, tuple(a for a in x.axes if a != (columns if turn % 2 else rows))))
+        x = tape.div(x, summed)
+    return x
+
+
+@saves("differential")
+def differential(at: Passing) -> Value:
+    """The share is a difference of two exponentials, which keep themselves."""
+    tape = at.tape
+    for _ in range(2):
+        tape.keep(tape.new((), True))
+    return tape.new(at.op.axes, True)
