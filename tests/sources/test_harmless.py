@@ -182,6 +182,8 @@ OWN = {
     "xlm": {"same_enc_dec": True, "share_inout_emb": True, "is_encoder": True},
     "gemma3n_text": {"query_pre_attn_scalar": 256},
     "convbert": {"linear_groups": 1},
+    "opt": {"output_projection": True, "learned_embeddings": True},
+    "tapas": {"type_vocab_size": [3, 256, 256, 2, 256, 256, 10]},
 }
 
 
@@ -194,6 +196,16 @@ def test_keys_of_a_familys_own_files(model_type: str) -> None:
 def test_groups_of_another_layer_are_not_left_out() -> None:
     with pytest.raises(assay.SourceError, match=r"linear_groups is 2; it must be 1 or null for this model_type"):
         assay.load({"model_type": "convbert", "linear_groups": 2})
+
+
+def test_a_list_under_two_names_agrees() -> None:
+    rows = [3, 7, 8, 2, 9, 11, 10]
+    plain = assay.load({"model_type": "tapas", "type_vocab_sizes": rows})
+    assert assay.load({"model_type": "tapas", "type_vocab_size": rows}).segments == plain.segments
+    with pytest.raises(
+        assay.SourceError, match=r"type_vocab_size is .* and type_vocab_sizes is .*; they name one thing"
+    ):
+        assay.load({"model_type": "tapas", "type_vocab_sizes": rows, "type_vocab_size": rows[::-1]})
 
 
 def test_t5_under_the_name_of_its_first_files() -> None:

@@ -212,6 +212,9 @@ _TAPAS = {f"E_type{i}": f"tapas.embeddings.token_type_embeddings_{i}.weight" for
 )
 def tapas(c: Config) -> Encoder:
     """Herzig et al. 2020: seven tables of a cell's place and rank; positions begin anew in each cell."""
+    if isinstance(c.data.get("type_vocab_size"), list):  # as older files call the list
+        c.rename(type_vocab_size="type_vocab_sizes")
+        c.data = {key: value for key, value in c.data.items() if key != "type_vocab_size"}
     made = bert_like(c, max_position_embeddings=1024)
     rows = c.sequence("type_vocab_sizes", lambda v: type(v) is int and v > 0, "integers of at least 1", 7)
     types = {f"type{i}": count for i, count in enumerate(rows or (3, 256, 256, 2, 256, 256, 10))}

@@ -42,6 +42,7 @@ OPT = {
 def opt(c: Config) -> Decoder:
     """Zhang et al. 2022; the model of 350M has a narrower table and its norms behind the residual sum."""
     c.inert("learned_embeddings", True)
+    c.inert("output_projection", True)
     c.inert("scale_embeddings", False)
     d = c.size("hidden_size", 768)
     h = c.size("num_attention_heads", 12)
