@@ -192,3 +192,10 @@ def test_odd_heads_are_not_turned() -> None:
     model = read_config({"model_type": "llama", **SMALL, "head_dim": 9}, "config.json", "model")
     with pytest.raises(BuildError, match=r"q = rope\(.*: 9 elements are not turned in pairs"):
         assay.build(model)
+
+
+def test_places_of_patches_are_not_those_of_tokens() -> None:
+    config = {"model_type": "pixtral", "hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2}
+    config |= {"num_attention_heads": 4, "image_size": 32, "patch_size": 8}
+    with pytest.raises(BuildError, match=r"rope\(.*pairs laid out as axial are not run; halves, backward, "):
+        assay.build(read_config(config, "config.json", "model"))

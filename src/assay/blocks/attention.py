@@ -22,7 +22,8 @@ class Rope:
     width: int | None = None
     theta: float | None = None
     scaling: Any = None  # the config's table, kept for execution
-    style: str | None = None  # how pairs are laid out, where not halves, or `backward`: turned the other way
+    # how pairs are laid out, where not halves; `backward`: turned the other way; `axial`: by rows and columns
+    style: str | None = None
 
     def ops(self, x: str, axes: str) -> list[Op]:
         """Rotate `x` in place."""

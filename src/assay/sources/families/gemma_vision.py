@@ -69,7 +69,7 @@ def gemma4(c: Config) -> Multimodal:
     seen.divides("num_attention_heads", heads, "num_key_value_heads", groups)
     norm, patch = Norm(eps=eps), seen.size("patch_size", 16)
     attention = NormedAttention(
-        heads, groups, seen.size("head_dim", 64), qk_norm=norm, positions=Rope(), scale=1.0, sees="all"
+        heads, groups, seen.size("head_dim", 64), qk_norm=norm, positions=Rope(style="axial"), scale=1.0, sees="all"
     )
     act = activation(seen, "hidden_activation", "gelu_pytorch_tanh")
     bodies: list[Body] = [attention, Mlp(seen.size("intermediate_size"), activation=act)]

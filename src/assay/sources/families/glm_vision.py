@@ -92,7 +92,7 @@ def glm_visual(c: Config) -> tuple[Tower, Sight]:
     )
     bias = biased(c, "attention_bias", "qkv")
     each = c.divides("hidden_size", width, "num_heads", heads)
-    attention = Attention(heads, heads, each, bias=bias, positions=Rope(), sees="all")
+    attention = Attention(heads, heads, each, bias=bias, positions=Rope(style="axial"), sees="all")
     layers = (pre_norm(attention, Mlp(out, activation=activation(c)), norm),) * depth(c, key="depth")
     end = merger(c, width, out, side, norm)
     axes = {"n": "patches", "o": "image_tokens"}

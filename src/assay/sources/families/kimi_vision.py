@@ -68,7 +68,7 @@ def kimi_k25(c: Config) -> Multimodal:
     rows, columns = seen.size("pos_emb_height", 64), seen.size("pos_emb_width", 64)
     first = Patches(3, (patch, patch), width, positions=rows * columns, sides=(rows, columns))
     each = seen.divides("hidden_size", width, "num_attention_heads", heads)
-    attention = Attention(heads, heads, each, bias="qkvo", positions=Rope(), sees="all")
+    attention = Attention(heads, heads, each, bias="qkvo", positions=Rope(style="axial"), sees="all")
     act = activation(seen, default="gelu_pytorch_tanh")
     mlp = Mlp(seen.size("intermediate_size"), gated=False, activation=act, bias="ud")
     layers = (pre_norm(attention, mlp, norm),) * depth(seen)

@@ -82,7 +82,7 @@ def pixtral_vision(c: Config) -> Tower:
     )
     each = c.divides("hidden_size", width, "num_attention_heads", heads)
     c.inert("head_dim", each)
-    attention = Attention(heads, heads, each, positions=Rope(), sees="all")
+    attention = Attention(heads, heads, each, positions=Rope(style="axial"), sees="all")
     mlp = Mlp(c.size("intermediate_size"), activation=activation(c, default="gelu"))
     first = Patches(c.size("num_channels", 3), (patch, patch), width, bias=False, norm=norm)
     layers = (pre_norm(attention, mlp, norm),) * depth(c)

@@ -121,7 +121,7 @@ def turned(c: Config, width: int) -> Attention:
     """Attention with the places of patches as rotations."""
     heads = c.size("num_heads", 16)
     each = c.divides("hidden_size", width, "num_heads", heads)
-    return Attention(heads, heads, each, bias="qkvo", positions=Rope(), sees="all")
+    return Attention(heads, heads, each, bias="qkvo", positions=Rope(style="axial"), sees="all")
 
 
 def qwen2_visual(c: Config) -> tuple[Tower, Sight]:
@@ -131,7 +131,12 @@ def qwen2_visual(c: Config) -> tuple[Tower, Sight]:
     first, sight, squared = start(c, width, bias=False)
     heads = c.size("num_heads")
     attention = Attention(
-        heads, heads, c.divides("embed_dim", width, "num_heads", heads), bias="qkvo", positions=Rope(), sees="all"
+        heads,
+        heads,
+        c.divides("embed_dim", width, "num_heads", heads),
+        bias="qkvo",
+        positions=Rope(style="axial"),
+        sees="all",
     )
     mlp = Mlp(width * c.size("mlp_ratio", 4), gated=False, activation=activation(c), bias="ud")
     layers = (pre_norm(attention, mlp, norm),) * depth(c, key="depth")
@@ -152,7 +157,12 @@ def qwen25_visual(c: Config) -> tuple[Tower, Sight]:
     full = c.sequence("fullatt_block_indexes", lambda v: type(v) is int and v >= 0, "indices of layers") or []
     attention = turned(c, width)
     near = Windowed(
-        attention.heads, attention.heads, attention.head_width, bias="qkvo", positions=Rope(), patches=side**2 * squared
+        attention.heads,
+        attention.heads,
+        attention.head_width,
+        bias="qkvo",
+        positions=Rope(style="axial"),
+        patches=side**2 * squared,
     )
     mlp = Mlp(c.size("intermediate_size"), activation=activation(c), bias="gud")
 

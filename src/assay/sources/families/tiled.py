@@ -77,7 +77,7 @@ def llama4(c: Config) -> Multimodal:
         positions=patches + 1,
         norm=norm,
     )
-    attention = Attention(heads, heads, each, bias="qkvo", positions=Rope(style="interleaved"), sees="all")
+    attention = Attention(heads, heads, each, bias="qkvo", positions=Rope(style="axial"), sees="all")
     inner = seen.size("intermediate_size")
     mlp = Mlp(inner, gated=False, activation=activation(seen), bias="ud")
     side = shuffled(seen, seen.positive("pixel_shuffle_ratio", 0.5))

@@ -304,7 +304,7 @@ def dinov3_vit(c: Config) -> Tower:
     width, layers, norm = c.size("hidden_size"), depth(c), norm_of(c)
     usual = {"query_bias": True, "key_bias": False, "value_bias": True, "proj_bias": True}
     bias = "".join(x for x, key in zip("qkvo", usual, strict=True) if c.flag(key, usual[key]))
-    attention = replace(seeing(c, bias), positions=Rope(theta=c.positive("rope_theta", 100.0)))
+    attention = replace(seeing(c, bias), positions=Rope(theta=c.positive("rope_theta", 100.0), style="axial"))
     gated, act = c.flag("use_gated_mlp", False), activation(c)
     mlp = Mlp(c.size("intermediate_size"), gated=gated, activation=act, bias="gud" if c.flag("mlp_bias", True) else "")
     registers = c.size("num_register_tokens", 0, least=0)
