@@ -172,3 +172,28 @@ def test_the_public_implementation_at_full_size(tmp_path: Path, capsys: pytest.C
     }
     assert code == 0
     assert theirs["compared"] == 80 * 9 + 3
+
+
+@pytest.mark.parametrize(("batch", "tokens"), [(2, 10), (3, 7), (1, 9)])
+def test_the_difference_to_the_public_llama_is_explained_to_the_byte(batch: int, tokens: int) -> None:
+    """Theirs repeats keys and values for every query head, and ours lays tables out twice and keeps a mask."""
+    transformers = pytest.importorskip("transformers")
+    layers, heads, groups, width = 3, 4, 2, 8
+    config = {
+        "model_type": "llama",
+        "hidden_size": heads * width,
+        "intermediate_size": 48,
+        "num_hidden_layers": layers,
+        "num_attention_heads": heads,
+        "num_key_value_heads": groups,
+        "vocab_size": 101,
+    }
+    made = transformers.AutoConfig.for_model(**config)
+    net = transformers.AutoModelForCausalLM.from_config(made, attn_implementation="eager").eval()
+    theirs = assay.measure(net, assay_torch().zeros(batch, tokens, dtype=assay_torch().long), backward=True)
+    ours = assay.training(assay.load(config), batch, tokens)
+    repeated = layers * 2 * batch * tokens * (heads - groups) * width * 4
+    tables, mask = 2 * tokens * width * 4, tokens * tokens
+    assert ours.saved is not None
+    assert theirs.saved.activations - ours.saved == repeated - tables - mask
+    assert theirs.flops.backward == ours.backward

@@ -99,8 +99,8 @@ def products(a: Axes, b: Axes, out: Axes) -> Callable[[Tensor, Tensor], Tensor]:
     alone are summed first where the result lacks them.
     """
     batch = tuple(x for x in out if x in a and x in b)
-    left = tuple(x for x in out if x in a and x not in b)
-    right = tuple(x for x in out if x in b and x not in a)
+    left = _lying(a, tuple(x for x in out if x in a and x not in b))
+    right = _lying(b, tuple(x for x in out if x in b and x not in a))
     summed = tuple(x for x in a if x in b and x not in out)
     order_a = [a.index(x) for x in (*batch, *left, *summed)] if set(a) == {*batch, *left, *summed} else None
     order_b = [b.index(x) for x in (*batch, *summed, *right)] if set(b) == {*batch, *summed, *right} else None
@@ -123,6 +123,13 @@ def products(a: Axes, b: Axes, out: Axes) -> Callable[[Tensor, Tensor], Tensor]:
         return z.permute(order)
 
     return run
+
+
+def _lying(axes: Axes, wanted: Axes) -> Axes:
+    """Some of a tensor's axes in the order in which they stand side by side there: joined so, nothing is copied."""
+    own = tuple(x for x in axes if x in wanted)
+    start = axes.index(own[0]) if own else 0
+    return own if axes[start : start + len(own)] == own else wanted
 
 
 def _many(sizes: Any) -> int:

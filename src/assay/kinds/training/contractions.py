@@ -12,9 +12,16 @@ from assay.spec import Axes
 def of_both(a: Axes, b: Axes, out: Axes) -> tuple[Axes, Axes, Axes, Axes]:
     """Batch, rows, what is summed, columns of a product over named axes."""
     batch = tuple(x for x in out if x in a and x in b)
-    left = tuple(x for x in out if x in a and x not in b)
-    right = tuple(x for x in out if x in b and x not in a)
+    left = side_by_side(a, tuple(x for x in out if x in a and x not in b))
+    right = side_by_side(b, tuple(x for x in out if x in b and x not in a))
     return batch, left, tuple(x for x in a if x in b and x not in out), right
+
+
+def side_by_side(axes: Axes, wanted: Axes) -> Axes:
+    """Some of a tensor's axes in its own order where they are neighbours there: joined so, nothing is copied."""
+    own = tuple(x for x in axes if x in wanted)
+    start = axes.index(own[0]) if own else 0
+    return own if axes[start : start + len(own)] == own else wanted
 
 
 def product(at: Passing, x: Value, y: Value) -> Value:
