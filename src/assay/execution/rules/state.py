@@ -36,6 +36,8 @@ def append(site: Site) -> Run:
         kept = x
         if window is not None and x.shape[dim] > window - 1:
             kept = x.narrow(dim, x.shape[dim] - (window - 1), window - 1)
+            if x.shape[dim] > window:  # a long prefill would be kept alive by what is seen of it
+                kept = kept.clone()
         call.state[key] = kept
         return x
 
