@@ -51,10 +51,13 @@ def block_pairs(n: Size, past: Size, block: Size, count: Size, own: int = 1) -> 
 def _bind_append(op: Op, extent: Extent) -> None:
     queries, keys = traded(op)
     n, past = extent.sizes[queries], extent.sizes["past"]
-    window, chunk = _limits(op, extent)
+    window, chunk = _limits(op, extent) if op.attrs else (None, None)
     if window is None:
         extent.sizes[keys] = n + past
         pairs = with_own(causal_pairs, n, past)
+        if not op.attrs:
+            extent.keys[keys] = Keys(queries, pairs, pairs)
+            return
         if op.attr("whole"):
             extent.keys[keys] = Keys(queries, with_own(prefix_pairs, n, past), pairs)
             return

@@ -27,7 +27,10 @@ def _both(a: Size | None, b: Size | None) -> Size | None:
 
 def add_parts(a: Parts, b: Parts) -> dict[str, Size]:
     """Two tables by part, summed."""
-    return {part: a.get(part, 0) + b.get(part, 0) for part in dict.fromkeys([*a, *b])}
+    made = dict(a)
+    for part, size in b.items():
+        made[part] = made[part] + size if part in made else size
+    return made
 
 
 @dataclass(frozen=True)
@@ -342,9 +345,9 @@ def touches(op: Op, extent: Extent) -> bool:
 def _held(plan: Plan, extent: Extent) -> list[tuple[Size, Size]]:
     """Elements of each weight, and those that one token passes."""
     made = []
-    for op, weight, kind in plan.weights:
+    for op, weight, active, _, _ in plan.weights:
         elements = extent(weight.axes)
-        made.append((elements, elements if kind.active is None else kind.active(op, extent, weight)))
+        made.append((elements, elements if active is None else active(op, extent, weight)))
     return made
 
 
@@ -357,7 +360,7 @@ def parameters(segment: Segment, block: Block, plan: Plan, held: list[tuple[Size
     layers = segment.copies
     here: set[str] = set()  # a path with {i} is another tensor in another segment's layers
     stored = block.stored
-    for (op, weight, _), (elements, passed) in zip(plan.weights, held, strict=True):
+    for (_, weight, _, part, rows), (elements, passed) in zip(plan.weights, held, strict=True):
         where = stored.get(weight.name) or block.weight(weight.name)
         key = identity(weight.name, where)
         known, copies = (here, layers) if "{i}" in where.path else (seen, 1)
@@ -367,10 +370,9 @@ def parameters(segment: Segment, block: Block, plan: Plan, held: list[tuple[Size
         if where.buffer:
             buffers = buffers + copies * elements
             continue
-        part, _, sub = op.part.partition(".")
         by_part[part] = by_part.get(part, 0) + copies * elements
         active = active + copies * passed
-        if sub == "vocabulary" and weight is op.weights[0]:
+        if rows:
             head = head + copies * elements
     return Parameters(sum(by_part.values(), start=0), active, buffers, head, by_part)
 

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable
 from itertools import chain
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 from assay.kinds import Extent, Kind, Work, kind_of
-from assay.size import all_integers
+from assay.size import Size, all_integers
 from assay.spec import Op, Tensor
 
 Found = TypeVar("Found")
+Active: TypeAlias = Callable[[Op, Extent, Tensor], Size]
 
 MOST = 256  # plans that are kept
 _ALWAYS = ("b", "n", "past")  # axes that any op may ask for
@@ -51,10 +52,16 @@ class Plan:
         self.contracting = [line for line, (_, kind) in zip(self.lines, kinds, strict=True) if kind.contracts]
         self.stateful = [(op, kind, kind.state) for op, kind in kinds if kind.state is not None]
         self.state_axes = _together(op for op, _, _ in self.stateful)
-        self.weights: list[tuple[Op, Tensor, Kind]] = [(op, one, kind) for op, kind in kinds for one in op.weights]
+        self.weights = [_weight(op, one, kind) for op, kind in kinds for one in op.weights]
         # a weight has the axes of its own; how much of it is active may depend on others
-        active = _together(op for op, _, kind in self.weights if kind.active is not None)
-        self.weight_axes = active.union(*(weight.axes for _, weight, _ in self.weights))
+        active = _together(op for op, _, passed, _, _ in self.weights if passed is not None)
+        self.weight_axes = active.union(*(weight.axes for _, weight, _, _, _ in self.weights))
+
+
+def _weight(op: Op, weight: Tensor, kind: Kind) -> tuple[Op, Tensor, Active | None, str, bool]:
+    """An op's weight, what of it is active where that is not all, its part, and whether it is a head's matrix."""
+    part, _, sub = op.part.partition(".")
+    return op, weight, kind.active, part, sub == "vocabulary" and weight is op.weights[0]
 
 
 def _together(ops: Iterable[Op]) -> frozenset[str]:
