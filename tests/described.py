@@ -28,6 +28,32 @@ def ledger(model: Model) -> set[tuple[Any, ...]]:
     return {(entry.path, entry.shape, entry.layers, entry.buffer) for entry in tensors(model)}
 
 
+IDLE = {"rope_theta", "partial_rotary_factor", "mrope_interleaved", "mrope_section"}  # said elsewhere, or of images
+
+
+def constants(model: Model) -> set[tuple[Any, ...]]:
+    """What changes values alone, op by op; a rotation's scaling without its order and the older word for its type."""
+    found = set()
+    for segment in model.segments:
+        for key in segment.layers or (segment.name,):
+            for op in segment.block.ops:
+                for name, value in op.attrs:
+                    if name == "scaling":
+                        said = {"rope_type" if k == "type" else k: v for k, v in value if k not in IDLE}
+                        value = tuple(sorted(said.items())) if said["rope_type"] != "default" else None
+                    if name in ("groups", "keep_groups") and value == 1:  # one group of all experts
+                        value = None
+                    if value is not None:
+                        found.add((key, op.name, op.kind, name, value))
+    return found
+
+
+def said(model: Model) -> set[tuple[Any, ...]]:
+    """Which constants are said, whatever they are: but of windows and scalings, which are another release's or none."""
+    found = {one[:4] for one in constants(model) if one[3] not in ("scaling", "window")}
+    return {one for one in found if one[1:] != ("s", "scale", "by")}  # a scaling may change it
+
+
 def figures(model: Model) -> list[tuple[Any, ...]]:
     """Parameters, FLOPs and cache in several settings and conventions."""
     past = 0 if "past" not in model.settings else 300 if model.positions is None else 10

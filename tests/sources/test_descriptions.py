@@ -393,6 +393,7 @@ def test_comparison_can_fail() -> None:
 
 
 # what is put in (after which line, or instead of it) and the whole message
+TEMPERS = "one of log, next_log, excess_log, power; a finite number; a finite number"
 ERRORS: list[tuple[str, str, str]] = [
     ("", "", "vocab is missing; it must be an integer of at least 1"),
     (SMALLEST, "x = ", "not TOML: Invalid value (at end of document)"),
@@ -496,7 +497,14 @@ ERRORS: list[tuple[str, str, str]] = [
     (SMALLEST.replace("heads = 8", "heads = 8\nwindow = 3\nchunk = 4"), "",
      """attention.chunk is 4; it must be "none" where attention.window is set"""),
     (SMALLEST.replace("heads = 8", "heads = 8\ntemper = [1, 2]"), "",
-     "attention.temper is [1, 2]; it must be a list of a word, a finite number, a finite number"),
+     f"attention.temper is [1, 2]; it must be a list: {TEMPERS}"),
+    ('positions = "learned"\n' + SMALLEST, "[embedding]\npositions = 2\noffset = 2",
+     "embedding.offset is 2; it must be an integer of at least 1, below the 2 rows of positions"),
+    (SMALLEST, "[embedding]\noffset = 2", "embedding.offset says nothing where positions are not learned"),
+    (SMALLEST, "[embedding]\nsines = { halves = true }",
+     "embedding.sines says nothing where positions are not sinusoidal"),
+    ('positions = "sinusoidal"\n' + SMALLEST, "[embedding]\nsines = { half = true }",
+     "embedding.sines.half is no key of a description; did you mean halves?"),
     ('blocks = ["mamba2", "mlp"]\n' + SMALLEST, "[mamba2]\nheads = 4\nhead_width = 8\nstate = 8\ngroups = 3",
      "mamba2.heads is 4; it must be a multiple of mamba2.groups, 3"),
     ('dtype = "half"\n' + SMALLEST, "", "dtype is 'half'; it must be one of bf16, fp16, fp32, fp8"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from described import ledger, structure
+from described import ledger, said, structure
 
 from assay.readings.count import count
 from assay.sources.huggingface import read_config
@@ -229,6 +229,7 @@ def test_equals_the_config_of_its_sizes(name: str) -> None:
     ours, theirs = read_preset(name), read_config(CONFIGS[name], name, name)
     assert structure(ours) == structure(theirs)
     assert ledger(ours) == ledger(theirs)
+    assert said(ours) == said(theirs)
     images = ours.sight is not None
     for convention in ("matmul", "scalar"):
         one, other = (count(m, tokens=None if images else 300, convention=convention) for m in (ours, theirs))

@@ -68,8 +68,8 @@ CORRECTED: dict[tuple[str, str], int] = {
     # has them where a name says gate (ERNIE 4.5), and no dense MLP's
     ("default--afmoe", "parameters of mlp"): 3 * 2048 * 6144,
     ("default--afmoe", "parameters of router"): 31 * (2048 * 64 + 64),
-    # JetMoE's experts are named mlp.input_linear and mlp.output_linear: experts all the same, and there is no other MLP;
-    # the router of its attention's experts is recorded as attention
+    # JetMoE's experts are named mlp.input_linear and mlp.output_linear: experts all the same, and there is no other
+    # MLP; the router of its attention's experts is recorded as attention
     ("default--jetmoe", "parameters of mlp"): 0,
     ("default--jetmoe", "parameters of experts"): 12 * (8 * 3 * 2048 * 5632 + 2048),
     ("default--jetmoe", "parameters of router"): 12 * 2 * 2048 * 8,

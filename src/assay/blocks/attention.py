@@ -14,6 +14,10 @@ from assay.records import dataclass, replace
 from assay.size import Size
 from assay.spec import Axes, Block, Op, Tensor, ops
 
+# how queries grow with their position: by the logarithm of how many floors are below it, or below the next one, by that
+# of the share of a floor beyond it, or as a power of the share
+Temper = Literal["log", "next_log", "excess_log", "power"]
+
 
 @dataclass(frozen=True)
 class Rope:
@@ -67,7 +71,7 @@ class Attention:
     scale: float | None = None  # of the scores; 1 / sqrt(head width) where None
     softcap: float | None = None
     norm_late: bool = False  # queries and keys are normed after their rotation
-    temper: tuple[str, float, float] | None = None  # (form, floor, by): queries grow with their position
+    temper: tuple[Temper, float, float] | None = None  # (form, floor, by): queries grow with their position
     value_scale: float | None = None
     clip: float | None = None  # of q, k and v
     sinks: bool = False

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from assay.blocks.attention import Temper
 from assay.blocks.ends import Head, Norm
 from assay.blocks.moe import Moe
 from assay.blocks.stacks import Decoder, Layer, make_block
@@ -58,7 +59,7 @@ class StateAttention:
     norm: Norm
     window: int | None = None
     dynamic: bool = False  # the token sets the taps beside the stored ones
-    temper: tuple[str, float, float] | None = None
+    temper: tuple[Temper, float, float] | None = None
 
     def sizes(self) -> dict[str, int | None]:
         """Axis sizes."""

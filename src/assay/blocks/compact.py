@@ -162,7 +162,7 @@ class Trigrams(Tables):
             *ops(
                 "embedding",
                 "x = gather(ids[b n], E[V j]) -> [b n j]",
-                "x = unfold(x[b n j]) -> [b n j W]",
+                "x = unfold(x[b n j], order=back) -> [b n j W]",
                 "x = linear(x[b n j W], Ein[W j d], Ein_bias[d]) -> [b n d]",
             ),
             *rest,

@@ -106,10 +106,10 @@ class Frames(Embedding):
         """From `frames[b m j]` to `x[b n d]`."""
         return ops(
             "embedding",
-            "x = columns(frames[b m j]) -> [b m j q]",
+            "x = columns(frames[b m j], pad=1) -> [b m j q]",
             "x = linear(x[b m j q], Wconv1[j q i], Wconv1_bias[i]) -> [b m i]",
             "x = gelu(x[b m i]) -> [b m i]",
-            "x = columns(x[b m i], stride=2) -> [b n i q]",
+            "x = columns(x[b m i], stride=2, pad=1) -> [b n i q]",
             "x = linear(x[b n i q], Wconv2[i q d], Wconv2_bias[d]) -> [b n d]",
             "x = gelu(x[b n d]) -> [b n d]",
             "p = gather(at[n], E_position[P d]) -> [n d]",

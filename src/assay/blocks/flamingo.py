@@ -1,7 +1,8 @@
 """Flamingo (Alayrac et al. 2022, arXiv:2204.14198) as Idefics has it: gated layers that look at images between those
 of a finished text model, words beyond its vocabulary in tables of their own.
 
-Axes: A words beyond the vocabulary, p tokens that are among them; m and M positions of the images, now and at hand.
+Axes: A words beyond the vocabulary, p tokens that are among them, l words of both; m and M positions of the images, now
+and at hand, o their width.
 """
 
 from __future__ import annotations

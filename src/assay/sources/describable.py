@@ -15,6 +15,7 @@ from assay.blocks.stacks import Scaled
 from assay.errors import SourceError
 from assay.records import dataclass, defaults_of, field, replace
 from assay.sources.fields import Section, build
+from assay.sources.rotations import grown
 
 NORMS = {"rmsnorm": Norm(), "layernorm": Norm("layernorm", "gain+bias")}
 
@@ -166,6 +167,10 @@ def _latent(c: Section, around: Around) -> dict[str, Any]:
             f"{c.where}: positions is {around.positions!r}; with latent attention it must be rope or none"
         )
     given: dict[str, Any] = {"positions": around.positions}
+    if "scale" not in c.data:  # a scaling of the rotation may change it
+        scaling = dict(around.positions.scaling or ()) if around.positions is not None else {}
+        table = Section(scaling, c.where, "positions.scaling.", c.origins)
+        given["scale"] = grown(table, c.size("plain") + c.size("rotary"))
     indexer = c.child("indexer")
     if indexer.data:
         kind = _imported("sparse.Indexer")

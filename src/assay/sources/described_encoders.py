@@ -42,7 +42,7 @@ def read_encoder(c: Section) -> Encoder:
     if groups is not None and "layer" in c.data:
         raise SourceError(f"{c.where}: {c.path('layer')} says nothing where layer_groups is set: layers are alike")
     layers = read_layers(c, depth, width, role)
-    limit, trained = reach(c, dict(embedding.tables).get("position"))
+    limit, trained = reach(c, dict(embedding.tables).get("position"), embedding.offset)
     made: dict[str, Any] = {
         "embedding": embedding,
         "layers": layers,
@@ -138,7 +138,7 @@ def _half(c: Section) -> Encoder:
     layers = read_layers(c, depth, width, Role(encodes=True))
     frames = c.child("frames")
     embedding = _frames(frames, c, width) if frames.data else read_embedding(c, c.size("vocab"), width, norm)
-    limit, trained = (embedding.positions, None) if frames.data else reach(c, embedding.positions)
+    limit, trained = (embedding.positions, None) if frames.data else reach(c, embedding.positions, embedding.offset)
     final = final_norm(c, norm)
     return Encoder(embedding, layers, Final(width, norm=final) if final else None, limit, trained)
 

@@ -11,6 +11,7 @@ from assay.errors import SourceError
 from assay.records import replace
 from assay.sources.describable import BLOCKS, CROSS, NORMS, Around, Role, read_block
 from assay.sources.fields import Section
+from assay.sources.rotations import within
 
 ROPE = Rope(theta=10000.0)
 
@@ -76,7 +77,7 @@ def read_layers(
     for name in tables.data:
         tables.child(name).known(key for key in IN_LAYER if key != "cross" or role.source)
     order = _order(c, tables, depth)
-    common = {key: c.data[key] for key in IN_LAYER if key in c.data}
+    common = {key: c.data[key] for key in (*IN_LAYER, "context") if key in c.data}
     held: set[str] = set()
     merged = {kinds: c.overlaid(common, tables, kinds) for kinds in dict.fromkeys(order)}
     distant = [_is_distant(merged[kinds]) for kinds in order]
@@ -148,6 +149,8 @@ def _layer(
 ) -> Layer:
     """One layer from the common tables with those of its kinds laid over them."""
     positions = read_positions(c, default)
+    if isinstance(positions, Rope):
+        positions = within(positions, c.maybe("context"))
     if positions in ("learned", "sinusoidal"):
         if "layer." in c.path("positions"):
             c.fail("positions", f"rope, alibi, none or a table of the rotation: {positions} positions are all layers'")

@@ -177,10 +177,10 @@ class Reader:
         """A list of as many numbers or words, or a table of names and numbers."""
         if items[-1] is Ellipsis:
             return self.many(key, items[0])
-        kinds = ["a word" if item is str else "a finite number" for item in items]
+        kinds = [_sort(item) for item in items]
         value = self.c.data[key]
         if not isinstance(value, list) or len(value) != len(items) or not all(map(_fits, value, items)):
-            self.c.fail(key, f"a list of {', '.join(kinds)}")
+            self.c.fail(key, f"a list: {'; '.join(kinds)}")
         return tuple(v if isinstance(v, str) else float(v) for v in value)
 
     def many(self, key: str, item: Any) -> tuple[Any, ...]:
@@ -220,7 +220,16 @@ def _frozen(value: Any) -> Any:
     return tuple(map(_frozen, value)) if isinstance(value, list) else value
 
 
+def _sort(item: Any) -> str:
+    """What a list holds at a place, in a message."""
+    if get_origin(item) is Literal:
+        return f"one of {', '.join(map(str, get_args(item)))}"
+    return "a word" if item is str else "a finite number"
+
+
 def _fits(value: object, item: Any) -> bool:
+    if get_origin(item) is Literal:
+        return isinstance(value, str) and value in get_args(item)
     return isinstance(value, str) if item is str else _is_number(value)
 
 

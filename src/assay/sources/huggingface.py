@@ -165,7 +165,7 @@ def _deviation(c: Config) -> float | None:
     for held in (c.data, c.data.get("text_config")):
         for key in ("initializer_range", "init_std"):
             value = held.get(key) if isinstance(held, dict) else None
-            if type(value) in (int, float) and 0 < value < 1:
+            if isinstance(value, float) and 0 < value < 1:
                 return float(value)
     return None
 

@@ -10,6 +10,7 @@ from assay.blocks.stacks import Ending
 from assay.errors import SourceError
 from assay.records import dataclass, field
 from assay.sources.config import DEPTH, Config
+from assay.sources.rotations import LENGTH, ORIGINAL, PLAIN, stretched
 
 if TYPE_CHECKING:
     from assay.blocks.encoder_decoder import EncoderDecoder
@@ -175,23 +176,12 @@ def rope(
     width = int(head_width * share) if share <= 1 else 0
     if width < 1:
         (inner if "partial_rotary_factor" in found else c).fail("partial_rotary_factor", "a number above 0, at most 1")
-    found |= _stretched(c, found, (older or {}).get(word, word), nested is None)
+    stretch = (older or {}).get(word, word)
+    if stretch not in PLAIN:
+        longest = c.size(LENGTH) if LENGTH not in found and c.has(LENGTH) else None
+        first = nested is None and stretch in ("llama3", "yarn", "longrope") and c.has(ORIGINAL)
+        found |= stretched(found, stretch, longest, c.size(ORIGINAL) if first else None)
     return Rope(None if width == head_width else width, base, _frozen(found or None), style)
-
-
-_LENGTH, _ORIGINAL = "max_position_embeddings", "original_max_position_embeddings"
-
-
-def _stretched(c: Config, table: Mapping[str, Any], kind: str, flat: bool) -> dict[str, Any]:
-    """What the table of a scaling leaves to other keys: the context before it and behind it."""
-    if kind in ("default", "linear", "proportional"):
-        return {}
-    made: dict[str, Any] = {"rope_type": kind}
-    if flat and kind in ("llama3", "yarn", "longrope") and c.has(_ORIGINAL):
-        made[_ORIGINAL] = int(c.size(_ORIGINAL))
-    if _LENGTH not in table and c.has(_LENGTH):
-        made[_LENGTH] = int(c.size(_LENGTH))
-    return made
 
 
 def _frozen(value: Any) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from assay.blocks.encoders import Encoder, Tables
 from assay.blocks.integers import BOUNDS, RoundedLayer, RoundedTables
@@ -76,7 +77,7 @@ def ibert(c: Config) -> Encoder:
     made = bert_like(c, padded=True, pad_token_id=1)
     words = made.embedding
     assert isinstance(words, Tables)
-    kept = {"norm": words.norm, "offset": words.offset, "tables": words.tables}
+    kept: dict[str, Any] = {"norm": words.norm, "offset": words.offset, "tables": words.tables}
     tables = RoundedTables(words.vocab, words.width, **kept, ranges=len(_EARLY), shifts=1)
     layer = RoundedLayer(made.layers[0].steps, ranges=len(_RANGES), shifts=len(_NORMED))
     return replace(made, embedding=tables, layers=(layer,) * made.depth)

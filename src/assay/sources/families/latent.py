@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import log
 from typing import Any, Literal
 
-from assay.blocks import Body, Branch, Decoder, Latent, Layer, Mlp, Moe, Norm, Rope, Router, Step
+from assay.blocks import Body, Branch, Decoder, Latent, Layer, Mlp, Moe, Norm, Router, Step
 from assay.blocks.multi_token import further_names
 from assay.sources.config import Config
 from assay.sources.families.common import activation, by_kind, depth, family, label, predicting, rms, rope, stack, under
 from assay.sources.families.dense import biased
 from assay.sources.families.llama import LLAMA
+from assay.sources.rotations import grown
 
 # both down projections of keys and values are one matrix, both up projections another, head by head
 LATENT = {
@@ -67,18 +67,8 @@ def latent(c: Config, interleaved: bool = True) -> Latent:
         Norm(eps=1e-6),  # whatever the config's is
         positions,
         bias=biased(c, "attention_bias", "ao"),
-        scale=grown(positions, plain + rotary),
+        scale=grown(Config(dict(positions.scaling or ()), c.where, f"{c.prefix}rope_parameters."), plain + rotary),
     )
-
-
-def grown(positions: Rope, width: int) -> float | None:
-    """The scale of scores where a stretched rotation changes it (Peng et al. 2023, YaRN, eq. 22), else None."""
-    table = dict(positions.scaling or ())
-    share = table.get("mscale_all_dim")
-    if not share or table.get("rope_type", table.get("type", "default")) == "default":
-        return None
-    factor = float(table.get("factor") or 1.0)
-    return float((1.0 if factor <= 1 else 0.1 * share * log(factor) + 1.0) ** 2 * width**-0.5)
 
 
 def routed(c: Config, scores: Literal["sigmoid", "softmax"] = "sigmoid", shared_bias: str = "") -> Moe:
