@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from assay.kinds.training.rows import saves
-from assay.kinds.training.tape import INDEX, Passing, Value
+from assay.kinds.training.tape import FLAG, INDEX, Passing, Value
 from assay.spec import Axes
 
 
@@ -104,4 +104,7 @@ def select(at: Passing, x: Value, index: Value) -> Value:
     y = tape.new((*index.axes, *made), x.grad or matrices.grad or (bias is not None and bias.grad))
     if y.grad:
         tape.keep(order, y)  # put where the rows came from, results keep their places and, for their shape, themselves
-    return tape.order(tape.new(y.axes, y.grad), op.axes)
+    y = tape.new(y.axes, y.grad)
+    if op.attr("none"):  # the choice of no expert gives nothing
+        y = tape.masked_fill(y, tape.new(index.axes, width=FLAG))
+    return tape.order(y, op.axes)

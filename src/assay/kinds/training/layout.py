@@ -57,7 +57,8 @@ def behind(at: Passing, x: Value) -> Value:
     op, tape = at.op, at.tape
     profile, keys = x.axes[-1], next(a for a in op.axes if a not in x.axes)
     x = tape.order(x, (*op.axes[:-1], profile))
-    shape, key = ("n", keys), ("behind", at.sizes[profile], at.sizes[keys], tuple(a in ("n", keys) for a in op.axes))
+    windows = tuple(at.sizes.get(w, w) for one in at.makers(keys) if (w := one.attr("window")) is not None)
+    shape, key = ("n", keys), ("behind", at.sizes[profile], windows, tuple(a in ("n", keys) for a in op.axes))
     index = tape.once(key, lambda: tape.new(shape, width=INDEX))
     beyond = tape.once((*key, "beyond"), lambda: tape.new(shape, width=FLAG))
     return tape.masked_fill(tape.gather(x, index, op.axes), beyond)
