@@ -179,6 +179,9 @@ def test_positions_in_time_height_and_width(sections: tuple[int, ...], interleav
         ({"rope_type": "yarn", "factor": "big"}, "rotary scaling yarn needs factor, a number"),
         ({"rope_type": "longrope", "short_factor": [1.0]}, "rotary scaling longrope needs short_factor, a list of 8"),
         ({"rope_type": "llama3", "factor": 8.0}, "rotary scaling llama3 needs low_freq_factor, a number"),
+        ({"rope_type": "yarn", "factor": 2.0, "beta_fast": "32"}, "rotary scaling yarn needs beta_fast, a number"),
+        ({"rope_type": "yarn", "factor": 2.0, "attention_factor": "x"}, "yarn has values that give no frequencies"),
+        ({"rope_type": "linear", "factor": 0}, "rotary scaling linear has values .*: some are not finite"),
         ({"mrope_section": [1, 2, 3]}, "mrope_section shares out 6 pairs of 8"),
     ],
 )

@@ -100,6 +100,8 @@ def _linear(t: Table) -> Spectrum:
 def _dynamic(t: Table) -> Spectrum:
     """A base that grows with the sequence beyond the trained length (bloc97 & emozilla 2023, dynamic NTK)."""
     factor, longest = t.number("factor"), t.longest
+    if t.width < 4:
+        raise BuildError("rotary scaling dynamic turns at least two pairs")
 
     def beyond(length: Tensor) -> Tensor:
         length = torch.clamp(length, min=int(longest))
@@ -118,13 +120,13 @@ def _yarn(t: Table) -> Spectrum:
 
     attention = t.values.get("attention_factor")
     if attention is None:
-        both = t.values.get("mscale"), t.values.get("mscale_all_dim")
+        both = t.number("mscale", 0), t.number("mscale_all_dim", 0)
         attention = grown(both[0]) / grown(both[1]) if both[0] and both[1] else grown()
 
     def pair(rotations: float) -> float:
         return t.width * math.log(original / (rotations * 2 * math.pi)) / (2 * math.log(t.theta))
 
-    low, high = pair(t.values.get("beta_fast") or 32), pair(t.values.get("beta_slow") or 1)
+    low, high = pair(t.number("beta_fast", 32) or 32), pair(t.number("beta_slow", 1) or 1)
     if t.values.get("truncate", True):
         low, high = math.floor(low), math.ceil(high)
     low, high = max(low, 0), min(high, t.width - 1)
@@ -196,9 +198,13 @@ def rotation(site: Site) -> Turn:
     try:
         spectrum = SCALINGS[kind](Table(kind, width, head, theta, values, site.model.trained))
         pairs = len(spectrum.frequencies)
+        if not bool(spectrum.frequencies.isfinite().all()):
+            raise ValueError("some are not finite")
         mixed = _mixed(values, pairs)
     except BuildError as error:
         raise site.refuse(str(error)) from None
+    except (ArithmeticError, ValueError, TypeError) as error:
+        raise site.refuse(f"rotary scaling {kind} has values that give no frequencies: {error}") from None
     if 2 * pairs > head:
         raise site.refuse(f"{head} elements are not turned in pairs")
     turned, spread, sign = STYLES[style]
