@@ -6,6 +6,7 @@ from assay.kinds.compress import slots_of
 from assay.kinds.training.contractions import everything
 from assay.kinds.training.rows import saves
 from assay.kinds.training.tape import FLAG, INDEX, Passing, Value
+from assay.size import Size
 
 
 @saves("rename", "view", "keys", "append", "reuse", "hold", "keep", "collect")
@@ -28,8 +29,9 @@ def first(at: Passing, x: Value) -> Value:
 
 
 @saves("repeat")
-def repeat(at: Passing, x: Value) -> Value:
+def repeat(at: Passing, *given: Value) -> Value:
     """The same along further axes: none of it is copied."""
+    (x,) = everything(at, given)
     return at.tape.expand(x, at.op.axes)
 
 
@@ -78,3 +80,34 @@ def pool(at: Passing, v: Value, g: Value) -> Value:
     values = tape.new(axes, v.grad) if halves and at.sizes[made] else Value(v.axes, v.strides, v.store, v.grad)
     tape.keep(*([values] if shares.grad else []), *([shares] if v.grad else []))
     return tape.order(tape.new(("b", made, width), True), op.axes)
+
+
+@saves("reshape")
+def reshape(at: Passing, x: Value) -> Value:
+    """The same elements, copied where they do not lie evenly."""
+    return at.tape.reshape(x, at.op.axes)
+
+
+@saves("unfold")
+def unfold(at: Passing, x: Value) -> Value:
+    """Windows of what is padded first; turned round they are copied."""
+    count = at.op.axes[-1]
+    padded = _padded(at, x, x.axes[1], at.tape.real[count] - 1, at.sizes[count] - 1)
+    y = at.tape.unfold(padded, x.axes[1], at.op.axes, 1)
+    return at.tape.new(at.op.axes, x.grad) if at.op.attr("order") == "back" else y
+
+
+@saves("columns")
+def columns(at: Passing, x: Value) -> Value:
+    """Windows that may lie further apart."""
+    along = next((a for a, b in zip(x.axes, at.op.axes, strict=False) if a != b), x.axes[1])
+    pad = at.value("pad") or 0
+    padded = _padded(at, x, along, 2 * pad, 2 * pad) if pad else x
+    return at.tape.unfold(padded, along, at.op.axes, at.value("stride", 1))
+
+
+def _padded(at: Passing, x: Value, axis: str, more: Size, shown: int) -> Value:
+    """A tensor that is longer along one axis."""
+    tape = at.tape
+    longer = tape.axis("longer", tape.real[axis] + more, tape.sizes[axis] + shown)
+    return tape.new(tuple(longer if a == axis else a for a in x.axes), x.grad).called(x.axes)

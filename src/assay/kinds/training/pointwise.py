@@ -238,3 +238,26 @@ def swiglu_softcap(at: Passing, z: Value, u: Value) -> Value:
     tape = at.tape
     gate, up = (tape.linear_in(tape.unary(tape.linear_in(x), "result")) for x in (z, u))
     return tape.mul(tape.mul(gate, tape.unary(z, "result")), up)
+
+
+@saves("clamp")
+def clamp(at: Passing, x: Value) -> Value:
+    """Bounds that are tensors are kept, and what they are applied to."""
+    low, high = (at.weight(weight) for weight in at.op.weights)
+    y = at.tape.pointwise(x, low, high, axes=at.op.axes)
+    if y.grad:
+        at.tape.keep(x, low, high)
+    return y
+
+
+@saves("collision")
+def collision(at: Passing, x: Value) -> Value:
+    """(1 - acos(x) / pi) to a power."""
+    return at.tape.pow(at.tape.linear_in(at.tape.unary(x)))
+
+
+@saves("fourier")
+def fourier(at: Passing, x: Value) -> Value:
+    """The real halves of complex numbers: a transform keeps nothing."""
+    made = at.tape.new(at.op.axes, x.grad, width=2 * at.tape.width)
+    return Value(made.axes, tuple(2 * apart for apart in made.strides), made.store, made.grad)

@@ -146,6 +146,17 @@ class Tape:
             return x
         return self.new(x.axes, x.grad)
 
+    def reshape(self, x: Value, axes: Axes) -> Value:
+        """As many elements under other axes: the same storage where PyTorch can see it so, else a copy."""
+        strides = _seen([self.sizes[a] for a in x.axes], x.strides, [self.sizes[a] for a in axes])
+        return self.new(axes, x.grad) if strides is None else Value(axes, strides, x.store, x.grad)
+
+    def unfold(self, x: Value, axis: str, axes: Axes, step: int) -> Value:
+        """Windows along an axis, each `step` further on, their places last: nothing is copied."""
+        apart = x.strides[x.axes.index(axis)]
+        strides = [step * s if a == axis else s for a, s in zip(x.axes, x.strides, strict=True)]
+        return Value(axes, (*strides, apart), x.store, x.grad)
+
     def is_contiguous(self, x: Value) -> bool:
         """True where the elements lie one behind the other in the order of the axes."""
         run = 1
@@ -309,6 +320,27 @@ class Tape:
         if x.grad:
             self.keep(x, index)
         return self.new(axes, x.grad)
+
+
+def _seen(sizes: Sequence[int], strides: Sequence[int], wanted: Sequence[int]) -> tuple[int, ...] | None:
+    """How far apart elements lie along dimensions of other sizes, None where they do not lie evenly."""
+    if 0 in sizes or not sizes:
+        return None
+    made = [0] * len(wanted)
+    at, base, held, given = len(wanted) - 1, strides[-1], 1, 1
+    for dim in range(len(sizes) - 1, -1, -1):
+        held *= sizes[dim]
+        if dim and (sizes[dim - 1] == 1 or strides[dim - 1] == held * base):
+            continue
+        while at >= 0 and (given < held or wanted[at] == 1):
+            made[at] = given * base
+            given *= wanted[at]
+            at -= 1
+        if given != held:
+            return None
+        if dim:
+            base, held, given = strides[dim - 1], 1, 1
+    return tuple(made) if at == -1 else None
 
 
 class Passing:
