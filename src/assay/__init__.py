@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     from assay.readings.tensors import Entry, tensors
     from assay.readings.training import Training, training
     from assay.readings.utilization import Utilization, flops_per_token, mfu
+    from assay.report.diagram import Diagram, draw
     from assay.report.explain import Explanation, explain
     from assay.sources import load
     from assay.spec import Block, Model, Op, Segment, Tensor, Weight
@@ -71,6 +72,7 @@ __all__ = [
     "Convention",
     "Count",
     "Crossover",
+    "Diagram",
     "Entry",
     "Explanation",
     "Flops",
@@ -103,6 +105,7 @@ __all__ = [
     "count",
     "crossovers",
     "design",
+    "draw",
     "explain",
     "flops_per_token",
     "learn",
@@ -130,6 +133,7 @@ _HOME = {
     "assay.readings.tensors": "Entry tensors",
     "assay.readings.training": "Training training",
     "assay.readings.utilization": "Utilization flops_per_token mfu",
+    "assay.report.diagram": "Diagram draw",
     "assay.report.explain": "Explanation explain",
     "assay.sources": "load",
     "assay.spec": "Block Model Op Segment Tensor Weight",

@@ -25,10 +25,11 @@ Sizes may be written 2048, 131,072, 8k = 8,000 (k M G B T: powers of 1000) or 12
 (Ki Mi Gi: powers of 1024). GB is 10^9 bytes, GiB is 2^30."""
 
 
-def model_options(parser: Parser) -> None:
+def model_options(parser: Parser, json: bool = True) -> None:
     """MODEL and how it is read."""
     parser.add_argument("model", metavar="MODEL", nargs="?", help="what to read; see below")
-    parser.add_argument("--json", action="store_true", help="one object of JSON, its keys stable")
+    if json:
+        parser.add_argument("--json", action="store_true", help="one object of JSON, its keys stable")
     parser.add_argument("--class", dest="cls", metavar="NAME", help="the class to build, where a config fits several")
     parser.add_argument("--mtp", action="store_true", help="with the modules that predict further tokens")
     parser.add_argument(

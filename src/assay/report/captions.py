@@ -1,0 +1,152 @@
+"""What stands in the boxes and on the arrows of a diagram."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from assay.readings.count import Count
+from assay.readings.graph import Flow, Graph, Node, Stage
+from assay.readings.ops import Operand
+from assay.report.model import asked_for, has_latent
+from assay.report.units import digits, flop, layer_ranges, plural, short, shorten
+from assay.size import Size
+from assay.spec import AXES, Model
+
+NAMES = {
+    "attention": "Attention",
+    "embedding": "Embedding",
+    "experts": "Experts",
+    "head": "Head",
+    "layernorm": "LayerNorm",
+    "mixer": "Mixer",
+    "mlp": "MLP",
+    "norm": "Norm",
+    "rmsnorm": "RMSNorm",
+    "router": "Router",
+    "tower": "Tower",
+}
+SAID = ("window", "chunk", "top", "rule")  # attributes that tell layers of one shape apart
+LONG = 26
+
+
+def box(node: Node, flows: Sequence[Flow], index: int, unrolled: bool, wide: int = 34) -> list[str]:
+    """The lines of a box: what it is, the sizes within it, what it costs; sizes folded to `wide` characters."""
+    title = name_of(node, unrolled)
+    lines = [shorten(title, LONG)]
+    if unrolled:
+        lines += [shorten(f"{t.name} [{' '.join(t.axes)}] {shape(t)}", 40) for t in node.rows[0].inputs if t.weight]
+    else:
+        told = (
+            []
+            if len(node.rows) > 1 or title == node.rows[0].op.kind or title.endswith("Norm")
+            else [node.rows[0].op.kind]
+        )
+        lines += folded(
+            [*told, *(f"{axis} {digits(size)}" for axis, size in _within(node, flows, index).items())], wide
+        )
+    lines += folded([f"{key} {value}" if key != "rule" else str(value) for key, value in _told(node).items()], wide)
+    return [*lines, *folded(costs(node), wide)]
+
+
+def _told(node: Node) -> dict[str, object]:
+    found = {key: value for row in node.rows for key, value in row.op.attrs if key in SAID}
+    return {key: digits(value) if isinstance(value, int) else value for key, value in found.items()}
+
+
+def _within(node: Node, flows: Sequence[Flow], index: int) -> dict[str, Size]:
+    """The axes that its arrows do not show, or only one of several."""
+    arrows = [{axis for v in f.values for axis in v.axes} for f in flows if index == f.source or index in f.targets]
+    often = 1 if len(arrows) > 2 else 0
+    return {a: size for a, size in node.inner().items() if sum(a in axes for axes in arrows) <= often}
+
+
+def folded(words: Sequence[str], wide: int) -> list[str]:
+    """Words with dots between them, on as few lines as it takes."""
+    lines: list[str] = []
+    for word in words:
+        if lines and len(lines[-1]) + len(word) + 3 <= wide:
+            lines[-1] += f" · {word}"
+        else:
+            lines.append(word)
+    return lines
+
+
+def name_of(node: Node, unrolled: bool = False) -> str:
+    """What a box is: of one op its kind, of several their part."""
+    if len(node.rows) == 1:
+        kind = node.rows[0].op.kind
+        return NAMES.get(kind) or (kind if unrolled else NAMES.get(node.part, kind))
+    if node.crossed and node.part == "attention":
+        return "Cross-attention"
+    return NAMES.get(node.part, node.part)
+
+
+def costs(node: Node) -> list[str]:
+    """Parameters and FLOPs of one layer."""
+    held = [f"{short(node.parameters)} params"] if node.parameters else ["shared weights"] if node.shared else []
+    spent = [flop(node.flops)] if node.flops else []
+    return held + spent or ["0 FLOP"]
+
+
+def shape(value: Operand) -> str:
+    """1×2048×4096."""
+    return "×".join(map(str, value.shape)) or "1"
+
+
+def value(of: Operand) -> str:
+    """x  b n d · 1×2048×4096."""
+    return f"{of.name}  {' '.join(of.axes)} · {shape(of)}"
+
+
+def origin(flow: Flow) -> str:
+    """Where what comes from outside a stage comes from."""
+    return f"from {flow.origin}" if flow.origin else "given"
+
+
+def heading(stage: Stage) -> tuple[str, str]:
+    """The name of a stage with how often it runs, and the indices of its layers."""
+    often = f" × {stage.times:,}" if stage.times > 1 else ""
+    several = "layers" if len(stage.layers) > 1 else "layer"
+    return stage.name + often, f"{several} {layer_ranges(stage.layers)}" if stage.layers else ""
+
+
+def together(stage: Stage) -> str:
+    """What a stage costs, all its layers together."""
+    held = f"{short(stage.parameters)} params · " if stage.parameters else ""
+    return f"{'together ' if stage.times > 1 else ''}{held}{flop(stage.flops) if stage.flops else '0 FLOP'}"
+
+
+def stream(stage: Stage) -> tuple[int | None, int | None]:
+    """The flows that come in and go out along the stream: the first that is carried, and the last op's result."""
+    enters = next((i for i, flow in enumerate(stage.flows) if flow.carried), None)
+    last = stage.nodes[-1].rows[-1].output
+    leaves = [i for i, flow in enumerate(stage.flows) if flow.leaves]
+    goes = next((i for i in leaves if any(v is last for v in stage.flows[i].values)), leaves[-1] if leaves else None)
+    return enters, goes
+
+
+def setting_of(model: Model, counted: Count) -> str:
+    """The setting, and what the figures are."""
+    return asked_for(counted, has_latent(model))
+
+
+def totals(model: Model, counted: Count) -> str:
+    """The whole model's figures."""
+    layers = f"{plural(model.layers, 'layer')} · " if model.layers else ""
+    return f"{layers}{digits(counted.parameters.total)} parameters · {digits(counted.flops.total)} FLOP"
+
+
+def legend(graph: Graph) -> list[str]:
+    """What each letter is, with its size where it has one throughout."""
+    sizes: dict[str, list[Size]] = {}
+    for stage in graph.stages:
+        for axis, size in stage.sizes.items():
+            known = sizes.setdefault(axis, [])
+            if size not in known:
+                known.append(size)
+    return [
+        f"{axis} {AXES.get(axis, '')} {digits(held[0])}".replace("  ", " ")
+        if len(held) == 1
+        else f"{axis} {AXES.get(axis, '')}".rstrip()
+        for axis, held in sizes.items()
+    ]
