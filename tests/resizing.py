@@ -87,8 +87,8 @@ def drawn(made: Derivation, rng: random.Random) -> Values:
         axis = axis_of(letter)
         most = 9 if axis == "L" else 900 if axis in REACHES else 40 if letter.where else 400
         values[name] = kept.get(name, rng.randint(2 if axis == "L" else 1, most))
-    for letter in contexts(made):
-        values[letter] += values.get("n", 1)  # the tokens that there are now, and others before them
+    for context in contexts(made):
+        values[context] += values.get("n", 1)  # the tokens that there are now, and others before them
     return values
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -131,7 +132,7 @@ def test_arrays_of_ints_stay_exact_at_any_magnitude() -> None:
     assert [type(element) for element in a] == [int] * 4
     assert lift(numpy.array([numpy.int64(5), 2], dtype=object), "tokens").tolist() == [5, 2]
     assert type(lift(numpy.array(7, dtype=object), "tokens")) is int
-    cases = {
+    cases: dict[Callable[[Any, int], Any], Callable[[int], int]] = {
         minimum: lambda x: min(x, 8),
         maximum: lambda x: max(x, 8),
         floor_div: lambda x: x // 8,

@@ -76,7 +76,7 @@ MAMBA2 = {
 }
 
 # typed from the papers, in their terms; nothing of the tool's own
-TYPED = {
+TYPED: dict[str, tuple[dict[str, Any], str, dict[str, Any], str]] = {
     # Vaswani et al. 2017, Radford et al. 2019, Kaplan et al. 2020, table 1: four d x d and two d x 4d, with biases
     "GPT-2": (GPT2, "parameters", {}, "L*(12*d**2 + 13*d) + V*d + P*d + 2*d"),
     "GPT-2 forward": (GPT2, "flops", {}, "L*(24*n*d**2 + 4*n**2*d) + 2*n*V*d"),

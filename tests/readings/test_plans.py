@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 import assay
@@ -29,7 +31,7 @@ def mixed(model_type: str) -> Model:
 
 @pytest.mark.parametrize("model_type", MIXED)
 @pytest.mark.parametrize("asked", SETTINGS, ids=str)
-def test_a_layer_costs_the_same_alone_as_behind_layers_like_it(model_type: str, asked: dict[str, object]) -> None:
+def test_a_layer_costs_the_same_alone_as_behind_layers_like_it(model_type: str, asked: dict[str, Any]) -> None:
     model = mixed(model_type)
     together = count(model, **asked)
     for segment, row in zip(model.segments, together.rows, strict=True):

@@ -106,6 +106,7 @@ def test_symbols_stand_for_the_numbers(name: str) -> None:
         plain = assay.training(model, batch, tokens)
         values = {b: batch, n: tokens}
         assert (symbolic.forward.subs(values), symbolic.backward.subs(values)) == (plain.forward, plain.backward)
+        assert symbolic.saved is not None
         assert symbolic.saved.subs(values) == plain.saved
 
 
@@ -114,6 +115,7 @@ def test_arrays_are_the_numbers_side_by_side() -> None:
     model = assay.load("llama-3-8b")
     many = assay.training(model, 2, numpy.array([16, 32, 64]))
     each = [assay.training(model, 2, tokens) for tokens in (16, 32, 64)]
+    assert many.saved is not None
     assert list(many.saved) == [one.saved for one in each]
     assert list(many.backward) == [one.backward for one in each]
 
@@ -128,6 +130,7 @@ def test_what_all_sequences_share_is_kept_once() -> None:
     model = assay.load("llama-3-8b")
     one, two = assay.training(model, 1, 32), assay.training(model, 2, 32)
     tables = 2 * 2 * 32 * 128 * 4  # cosines and sines, laid out for queries and for keys
+    assert one.saved is not None
     assert 2 * one.saved - two.saved == tables + 32 * 32  # and the mask
 
 
@@ -170,6 +173,20 @@ def _extent(sizes: dict[str, int], axes: tuple[str, ...]) -> int:
     return found
 
 
+@pytest.mark.parametrize("order", ["b n d", "n b d", "d b n"])
+@pytest.mark.parametrize("wanted", ["b n q w", "m d", "b y", "m q w", "z", "u b n d", "b h e d"])
+def test_a_reshape_to_other_axes_is_seen_where_pytorch_sees_it(order: str, wanted: str) -> None:
+    torch = pytest.importorskip("torch")
+    sizes = {"b": 2, "n": 6, "d": 8, "q": 4, "w": 2, "m": 12, "y": 48, "z": 96, "u": 1, "h": 2, "e": 3}
+    made, lies = tape(**sizes), tuple(order.split())
+    real = torch.zeros([sizes[a] for a in lies]).permute([lies.index(a) for a in "bnd"])
+    x = made.order(made.new(lies), ("b", "n", "d"))
+    seen, expected = made.reshape(x, tuple(wanted.split())), real.reshape([sizes[a] for a in wanted.split()])
+    assert (seen.store is x.store) == (expected.data_ptr() == real.data_ptr())
+    if seen.store is x.store:
+        assert seen.strides == expected.stride()
+
+
 @pytest.mark.parametrize("order", ["b n g", "g n b", "n b g", "b g n"])
 @pytest.mark.parametrize("other", ["b n g", "g", "n b g", "n"])
 def test_results_of_elements_lie_as_in_pytorch(order: str, other: str) -> None:
@@ -197,4 +214,4 @@ def test_every_kind_that_runs_says_what_training_keeps() -> None:
     assert BACKWARD.keys() <= RULES.keys()
 
 
-UNKNOWN: set[str] = {"attend"}
+UNKNOWN: set[str] = {"attend", "distances"}

@@ -366,8 +366,8 @@ def test_internlm2_is_llama_with_one_matrix_for_each_group() -> None:
     keys |= {"intermediate_size": 48, "num_key_value_heads": 2}
     ours = read_config(keys | {"model_type": "internlm2"}, "config", "model")
     llama = read_config(keys | {"model_type": "llama"}, "config", "model")
-    for asked in ({"tokens": 8}, {"tokens": 1, "past": 20}):
-        one, other = count(ours, **asked), count(llama, **asked)
+    for tokens, past in ((8, 0), (1, 20)):
+        one, other = (count(model, tokens=tokens, past=past) for model in (ours, llama))
         assert (one.parameters, one.flops, one.cache) == (other.parameters, other.flops, other.cache)
     packed = {entry.path: entry.shape for entry in tensors(ours)}
     assert packed["model.layers.{i}.attention.wqkv.weight"] == (2 * (2 + 2) * 8, 32)

@@ -177,7 +177,7 @@ def test_what_is_left_in_a_file_with_a_tower() -> None:
 
 
 # keys of a family's own files that no size follows from
-OWN = {
+OWN: dict[str, dict[str, Any]] = {
     "switch_transformers": {"capacity_factor": 1.25, "min_tokens_per_group": 4, "add_router_probs": False},
     "xlm": {"same_enc_dec": True, "share_inout_emb": True, "is_encoder": True},
     "gemma3n_text": {"query_pre_attn_scalar": 256},

@@ -825,9 +825,9 @@ def test_towers_cost_nothing_where_nothing_is_seen(model_type: str, convention: 
     """Without an image or a sound, and in each step behind the pass that has them."""
     model = read_config({"model_type": model_type}, "config", "model")
     assert model.sight is not None
-    heard = {"sounds": 2} if model.sight.sounds else {}
+    heard: dict[str, Any] = {"sounds": 2} if model.sight.sounds else {}
 
-    def spent(**asked: int) -> int:
+    def spent(**asked: Any) -> int:
         return int(count(model, convention=convention, **asked).flops.by_part.get("tower", 0))
 
     assert spent(tokens=60, images=2, **heard) > 0

@@ -21,13 +21,6 @@ from assay.verification.small import prove
 
 PRESETS = ("llama-3-8b", "gpt-2", "mixtral-8x7b")
 FEW = ("mistral", "qwen3_moe", "gemma2", "bert", "bart", "t5", "gpt_oss", "falcon")
-FIGURES = {
-    "parameters",
-    "prefill FLOPs",
-    "training FLOPs forward",
-    "training FLOPs backward",
-    "saved activations",
-}
 
 
 @pytest.mark.parametrize("name", PRESETS)
@@ -58,8 +51,8 @@ def held(model_type: str) -> None:
     assert [figure for figure in proof.figures if not figure.alike] == []
     assert proof.differing == ()
     assert len(proof.ops) > 20
-    assert {figure.name for figure in proof.figures} | {"saved activations"} >= FIGURES
-    assert all(figure.measured for figure in proof.figures if figure.name in FIGURES)
+    assert any(figure.name.endswith("saved activations") for figure in proof.figures)
+    assert all(figure.measured for figure in proof.figures if "cache" not in figure.name)
 
 
 def verified(name: str, capsys: pytest.CaptureFixture[str]) -> tuple[int, dict[str, Any]]:
@@ -121,7 +114,7 @@ def test_wrong_parameters_are_told(monkeypatch: pytest.MonkeyPatch, capsys: pyte
         made.hold("more", assay_torch().zeros(7), parameter=True)
         return made
 
-    build = small.build
+    build = assay.build
     monkeypatch.setattr(small, "build", one_more)
     assert main(["verify", "gpt-2"]) == 1
     row = next(line for line in capsys.readouterr().out.splitlines() if line.split()[:1] == ["parameters"])
@@ -134,13 +127,30 @@ def assay_torch() -> Any:
     return torch
 
 
-def test_what_cannot_run_is_refused(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    path = tmp_path / "config.json"
-    path.write_text(json.dumps({"model_type": "vit"}))
-    assert main(["verify", str(path)]) == 2
+def test_what_cannot_run_is_refused(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    from assay.execution.sites import RULES
+
+    monkeypatch.delitem(RULES, "silu")
+    assert main(["verify", "llama-3-8b"]) == 2
     captured = capsys.readouterr()
     assert captured.out == ""
     assert captured.err.count("\n") == 1
+    assert "layer 0: z = silu(z[b n f]) -> [b n f]: the kind silu has no function in PyTorch" in captured.err
+
+
+def test_a_tower_is_run_by_itself() -> None:
+    proof = prove(assay.load({"model_type": "vit"}))
+    assert proof.alike
+    assert [figure.name for figure in proof.figures] == [
+        "parameters",
+        "pixels FLOPs",
+        "pixels training FLOPs forward",
+        "pixels training FLOPs backward",
+        "pixels saved activations",
+    ]
+    forward, backward = (figure.measured for figure in proof.figures[2:4])
+    assert forward is not None and backward is not None
+    assert forward < backward < 2 * forward  # pixels need no gradient
 
 
 def test_all_of_a_word_is_a_matrix(capsys: pytest.CaptureFixture[str]) -> None:

@@ -27,6 +27,10 @@ DEFAULT_TOKENS = 2048
 SIZES = {"batch": 1, "tokens": 1, "past": 0, "context": 1, "source": 1, "images": 0, "image_tokens": 1, "sounds": 0}
 
 
+# what decides which FLOPs a pass costs
+_ASKED = "batch tokens past source images sounds image_tokens logits latent convention".split()
+
+
 @dataclass(frozen=True)
 class Setting:
     """What a model is asked to do. Sizes may be ints, arrays or symbols."""
@@ -55,9 +59,7 @@ class Setting:
 
     def does_as(self, other: Setting) -> bool:
         """True where another asks for the same pass: all is the same but dtypes, which cost no FLOPs."""
-        asked = ("batch", "tokens", "past", "source", "images", "sounds", "image_tokens", "logits")
-        asked += ("latent", "convention")
-        return all(same(getattr(self, name), getattr(other, name)) for name in asked)
+        return all(same(getattr(self, name), getattr(other, name)) for name in _ASKED)
 
     def sizes(self) -> dict[str, Size]:
         """The axes that a setting binds: once there is a past, the source is encoded no more."""
