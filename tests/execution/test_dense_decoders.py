@@ -11,6 +11,7 @@ from sources.test_classic_families import VARIED as CLASSIC
 from sources.test_dense_families import OPTIONS, small
 from sources.test_moe_families import SIZES
 from sources.test_moe_families import VARIED as MOE
+from sources.test_sparse_families import GEMMA4, GEMMA4_EXPERTS, GEMMA4_UNIFIED
 from sources.test_sparse_families import VARIED as SPARSE
 
 import assay
@@ -20,6 +21,9 @@ from assay.sources.huggingface import read_config
 # options of execution that no size hangs on, and that the tables of sizes leave out
 SIX = {"hidden_size": 48, "num_hidden_layers": 2, "vocab_size": 97}
 MORE: dict[str, dict[str, Any]] = {
+    "gemma4_text": {**GEMMA4, "vocab_size_per_layer_input": GEMMA4["vocab_size"]},
+    "gemma4_text, experts": GEMMA4_EXPERTS,
+    "gemma4_unified_text": GEMMA4_UNIFIED,
     "bloom, six heads": {"model_type": "bloom", **SIX, "n_head": 6},
     "mpt, six heads": {"model_type": "mpt", "d_model": 48, "n_heads": 6, "n_layers": 2, "vocab_size": 97},
     "falcon, six heads": {"model_type": "falcon", **SIX, "num_attention_heads": 6, "alibi": True},

@@ -27,6 +27,7 @@ class SharedKeysAttention(Attention):
     reuses: bool = False
     keys_are_values: bool = False  # one projection for both
     value_norm: Norm = PLAIN
+    lends: str = ""  # what later layers call its keys and values, or this layer those of an earlier one
 
     def project(self, x: str) -> list[Op]:
         """Queries; keys and values where this layer makes them."""
@@ -56,13 +57,18 @@ class SharedKeysAttention(Attention):
 
     def remember(self) -> list[Op]:
         """Keys and values behind those of earlier passes; those that an earlier layer keeps."""
-        if not self.reuses:
-            return super().remember()
-        return ops(
-            "attention",
-            f"k = reuse(keys[b n g k]{self.held()}) -> [b c g k]",
-            f"v = reuse(values[b n g v]{self.held()}) -> [b c g v]",
-        )
+        keys, values = f"keys{self.lends}", f"values{self.lends}"
+        if self.reuses:
+            return ops(
+                "attention",
+                f"k = reuse({keys}[b n g k]{self.held()}) -> [b c g k]",
+                f"v = reuse({values}[b n g v]{self.held()}) -> [b c g v]",
+            )
+        made = super().remember()
+        if not self.lends:
+            return made
+        lent = (f"{keys} = view(k[b c g k]) -> [b c g k]", f"{values} = view(v[b c g v]) -> [b c g v]")
+        return made + ops("attention", *lent)
 
 
 @dataclass(frozen=True)
@@ -80,17 +86,18 @@ class SparsifiedMlp(Mlp):
 
 @dataclass(frozen=True)
 class LayerInput:
-    """A gate of the stream times the layer's own input of this token, `own[b n p]`, projected back."""
+    """A gate of the stream times the layer's own input of this token, one of `own[b n Y p]`, projected back."""
 
     width: int
     activation: str
+    layers: int = 1
 
     part = "mlp"
     tag = "l"
 
     def sizes(self) -> dict[str, int | None]:
         """Axis sizes."""
-        return {"p": self.width}
+        return {"p": self.width, "Y": self.layers}
 
     def ops(self, x: str, y: str) -> list[Op]:
         """`y[b n d]` from `x[b n d]`."""
@@ -98,7 +105,8 @@ class LayerInput:
             "mlp",
             f"e = linear({x}[b n d], Wli[d p]) -> [b n p]",
             f"e = {self.activation}(e[b n p]) -> [b n p]",
-            "e = mul(e[b n p], own[b n p]) -> [b n p]",
+            "mine = first(own[b n Y p], at=layer) -> [b n p]",
+            "e = mul(e[b n p], mine[b n p]) -> [b n p]",
             f"{y} = linear(e[b n p], Wlo[p d]) -> [b n d]",
         )
 
@@ -112,6 +120,7 @@ class BesideMoe(Moe):
 
     dense: int = 1
     norm: Norm = PLAIN
+    model: int = 1  # the stream's width
 
     def sizes(self) -> dict[str, int | None]:
         """Axis sizes."""
@@ -140,7 +149,7 @@ class BesideMoe(Moe):
         made = PLAIN.ops(x, "xr", "r") + ops("router", "xr = mul(xr[b n d], Sr[d]) -> [b n d]")
         return made + ops(
             "router",
-            "xr = scale(xr[b n d]) -> [b n d]",
+            f"xr = scale(xr[b n d], by={self.model**-0.5!r}) -> [b n d]",
             "l = linear(xr[b n d], Wr[d e]) -> [b n e]",
             "l = softmax(l[b n e]) -> [b n e]",
             "i = topk(l[b n e]) -> [b n a]",
@@ -195,15 +204,15 @@ class LayerInputs(Embedding):
         made = ops(
             "embedding",
             "own = gather(ids[b n], El[U Y p]) -> [b n Y p]",
-            "own = scale(own[b n Y p]) -> [b n Y p]",
+            f"own = scale(own[b n Y p], by={float(self.own or 1) ** 0.5!r}) -> [b n Y p]",
             "given = linear(x[b n d], Wl[d Y p]) -> [b n Y p]",
-            "given = scale(given[b n Y p]) -> [b n Y p]",
+            f"given = scale(given[b n Y p], by={self.width**-0.5!r}) -> [b n Y p]",
         )
         made += self.own_norm.ops("given", "given", "li", "b n Y p", "p")
         return made + ops(
             "embedding",
             "own = add(given[b n Y p], own[b n Y p]) -> [b n Y p]",
-            "own = scale(own[b n Y p]) -> [b n Y p]",
+            f"own = scale(own[b n Y p], by={2**-0.5!r}) -> [b n Y p]",
         )
 
 

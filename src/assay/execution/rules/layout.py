@@ -115,6 +115,9 @@ def _whole_part(site: Site, made: str, dim: int) -> Run:
 def first(site: Site) -> Run:
     """The first along an axis, or the one `at` an index."""
     dim, at = _axis(site), site.value("at", 0)
+    at = site.layer if at == "layer" else at  # of what each layer has one of, this layer's
+    if not isinstance(at, int):
+        raise site.refuse(f"which one {at} is, is not known")
     return lambda call, x: x.select(dim, at)
 
 
@@ -161,6 +164,9 @@ def take(site: Site) -> Run:
     """Values at an index, along the axis that the values lose."""
     op = site.op
     values, index = op.inputs
+    if values.is_weight and len(values.axes) == 1 and op.axes == index.axes:  # a number for each index
+        get = site.weight(values)
+        return lambda call, i: get()[i]
     lost = [a for a in values.axes if a not in op.axes]
     made = [a for a in index.axes if a not in values.axes]
     if len(lost) != 1 or len(made) != 1 or values.axes[-1] != lost[0] or op.axes != (*values.axes[:-1], made[0]):

@@ -67,7 +67,9 @@ def positions_of(c: Config, width: int, kind: str, partial: float = 1.0) -> Any:
     """Rotary positions of a kind of layer."""
     full = kind == FULL
     base, key = (1e6, "rope_theta") if full else (1e4, "rope_local_base_freq")
-    return rope(c, width, base, partial if full else 1.0, kind=kind, theta_key=key)
+    usual = {"rope_type": "proportional", "partial_rotary_factor": partial, "rope_theta": base}
+    scaling = usual if full and partial != 1.0 else None  # Gemma 4's, where no table says otherwise
+    return rope(c, width, base, partial if full else 1.0, kind=kind, theta_key=key, scaling=scaling)
 
 
 HARMLESS_3N = ("altup_coef_clip", "altup_active_idx", "query_pre_attn_scalar")  # scores are not scaled
@@ -92,7 +94,7 @@ def gemma3n_text(c: Config) -> Decoder:
         mixer = shared_attention(c, norm, kind, shared, scale=1.0)
         feed = SparsifiedMlp(width, activation=act, share=share) if share > 0 else Mlp(width, activation=act)
         steps = (Step((Branch(mixer),)), Step((Branch(feed),)))
-        return AltupLayer(steps, _label(kind, shared), streams, rank, norm, LayerInput(own, act))
+        return AltupLayer(steps, _label(kind, shared), streams, rank, norm, LayerInput(own, act, n))
 
     made = by_kind(list(zip(kinds, reuses, _widths(c, n), _shares(c, n), strict=True)), layer)
     rows, table = c.size("vocab_size", 262400), c.size("vocab_size_per_layer_input", 262144)
@@ -235,9 +237,10 @@ def gemma4(c: Config, lent: bool = False) -> Decoder:
     def layer(key: tuple[str, bool, Own]) -> Layer:
         kind, shared, sizes = key
         inner = overlaid(c, sizes)
+        lends = f"_{kind.removesuffix('_attention')}" if any(reuses) else ""
         width = c.size("intermediate_size", 9216) * (2 if twice and shared else 1)
         mixer = shared_attention(
-            inner, norm, kind, shared, scale=1.0, partial=0.25, keys_are_values=both and kind == FULL
+            inner, norm, kind, shared, scale=1.0, partial=0.25, keys_are_values=both and kind == FULL, lends=lends
         )
         return ScaledLayer(_steps4(c, mixer, width, norm, own), _label(kind, shared))
 
@@ -285,11 +288,12 @@ def _steps4(c: Config, mixer: SharedKeysAttention, width: int, norm: Norm, own: 
             activation=act,
             dense=width,
             norm=norm,
+            model=c.size("hidden_size", 2304),
         )
         steps.append(Step((Branch(moe, None, norm),)))
     else:
         c.skip("num_experts", "top_k_experts", "moe_intermediate_size")
         steps.append(Step((Branch(Mlp(width, activation=act), norm, norm),)))
     if own is not None:
-        steps.append(Step((Branch(LayerInput(own, act), None, norm),)))
+        steps.append(Step((Branch(LayerInput(own, act, c.size("num_hidden_layers", 30)), None, norm),)))
     return tuple(steps)
