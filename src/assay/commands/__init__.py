@@ -12,7 +12,7 @@ COMMANDS: dict[str, dict[str, str]] = {
         "ops attention": "one attention alone, as numbers and formulas; no model needed",
     },
     "explain": {"explain MODEL": "where a figure comes from: op by op, as formulas and numbers"},
-    "draw": {"draw MODEL": "the model as a diagram, shapes on arrows, costs on boxes: text, SVG, Mermaid"},
+    "draw": {"draw MODEL": "a diagram, shapes on arrows and costs on boxes: text, SVG, Mermaid"},
     "crossovers": {"crossovers MODEL": "at which length one cost overtakes another: attention the MLP, …"},
     "regimes": {"regimes MODEL": "which costs lead at a length: MLP or attention, hidden or scores"},
     "sweep": {"sweep MODEL": "every figure over ranges of settings and sizes: tables, files, pictures"},
