@@ -149,7 +149,8 @@ def test_a_tower_is_run_by_itself() -> None:
         "pixels saved activations",
     ]
     forward, backward = (figure.measured for figure in proof.figures[2:4])
-    assert forward is not None and backward is not None
+    assert forward is not None
+    assert backward is not None
     assert forward < backward < 2 * forward  # pixels need no gradient
 
 

@@ -18,13 +18,15 @@ from assay.readings.count import count_setting
 from assay.readings.dtypes import bytes_of
 from assay.readings.setting import Setting, encoded, setting
 from assay.readings.training import TrainedOp, trace, trained
+from assay.records import replace
 from assay.rewrites.shrink import shrink
 from assay.spec import Model
 from assay.verification.result import Figure, OpFigure, Proof
-from assay.verification.watched import Place, Watched
+from assay.verification.watched import Place, Watched, towers
 
 BATCH, TOKENS, SOURCE = 2, 12, 14
 FREE = ("aten::_fft_r2c", "aten::_fft_c2c", "aten::_fft_c2r")  # transforms, which are no products
+PLACES = 16  # tokens that an image makes where it may have any size
 DTYPE = "fp32"
 
 
@@ -38,9 +40,12 @@ def prove(model: Model, seed: int = 0) -> Proof:
     run = _Run(small, watched)
     try:
         run.parameters()
-        run.prefill()
-        run.step()
-        run.training()
+        if watched.of(""):
+            run.prefill()
+            run.step()
+            run.training()
+        for name, tower in towers(watched.model).items():
+            run.tower(name, tower)
     except (RuntimeError, ValueError, IndexError, TypeError, BuildError) as error:
         run.failed(error)
     return Proof(f"{small.name}, shrunk and run", run.said(), tuple(run.figures), tuple(run.ops), tuple(run.without))
@@ -61,10 +66,23 @@ class _Run:
         most = _vocabulary(model)
         self.ids = torch.randint(0, most, (BATCH, self.tokens), generator=rng)
         self.next = torch.randint(0, most, (BATCH, 1), generator=rng)
+        held = {id(place.layer.segment) for place in watched.of("")}
+        self.text = replace(model, segments=tuple(s for s in model.segments if id(s) in held))
         self.sources: tuple[Any, ...] = ()
         if self.source is not None:
-            positions = encoded(self.source, (model.source_stride, model.source_extra))
-            self.sources = (torch.randint(0, most, (BATCH, positions), generator=rng),)
+            self.sources = (self._given_source(most, rng),)
+
+    def _given_source(self, most: int, rng: torch.Generator) -> Any:
+        """Ids, or frames of sound where a block reads these."""
+        assert self.source is not None
+        for segment in self.model.segments:
+            for op in segment.block.ops:
+                for operand in op.activations:
+                    if operand.name == "frames":
+                        widths = [int(segment.block.sizes[axis]) for axis in operand.axes[2:]]
+                        return torch.randn((BATCH, self.source, *widths), generator=rng)
+        positions = encoded(self.source, (self.model.source_stride, self.model.source_extra))
+        return torch.randint(0, most, (BATCH, positions), generator=rng)
 
     def _source(self) -> int | None:
         if "source" not in self.model.settings:
@@ -98,7 +116,7 @@ class _Run:
         asked = self.asked(self.tokens)
         with torch.no_grad():
             found = measure(self.watched, self.ids, *self.sources, allow=FREE)
-        self._forward("prefill", found, asked)
+        self._forward("prefill", found, asked, self.text)
 
     def step(self) -> None:
         """One token behind a cache of the others."""
@@ -109,27 +127,27 @@ class _Run:
             self.watched(self.ids, *self.sources, cache=cache)
             asked = self.asked(1, self.tokens)
             found = measure(self.watched, self.next, cache=cache, allow=FREE)
-        self._forward("decode step", found, asked)
+        self._forward("decode step", found, asked, self.text)
         self._cache(cache, asked)
 
-    def _forward(self, name: str, found: Measurement, asked: Setting) -> None:
+    def _forward(self, name: str, found: Measurement, asked: Setting, model: Model, tower: str = "") -> None:
         """FLOPs and shapes of a pass."""
         self.ops += self.watched.compared(asked.sizes())
         prices, sizes = convention(asked.convention), asked.sizes()
         measured = {row.path: row for row in found.modules}
-        for place in self.watched.places:
+        for place in self.watched.of(tower):
             extent = bind(place.layer.block, placed(place.layer.segment, sizes))
             said = prices.flops(kind_of(place.step.op).work(place.step.op, extent))
             row = measured.get(f"ops.{place.path}")
             self._op(place, f"{name} FLOPs", said, 0 if row is None else row.forward)
-        said = count_setting(self.model, asked).flops.total
+        said = count_setting(model, asked).flops.total
         self.figures.append(Figure(f"{name} FLOPs", said, found.flops.forward))
 
     def _cache(self, cache: Any, asked: Setting) -> None:
         """What the step read of earlier tokens: keys at hand, its own among them, and states."""
         total = 0
         sizes = asked.sizes()
-        for place in self.watched.places:
+        for place in self.watched.of(""):
             op, kind = place.step.op, kind_of(place.step.op)
             if kind.state is None:
                 continue
@@ -148,23 +166,44 @@ class _Run:
     def training(self) -> None:
         """Forward and backward from all of the result."""
         asked = self.asked(self.tokens)
-        traced = [op for _, ops in trace(self.model, asked) for op in ops]
         found = measure(self.watched, self.ids, *self.sources, backward=True, allow=FREE)
+        self._training("", found, asked, self.text)
+
+    def tower(self, name: str, tower: Any) -> None:
+        """What a model sees or hears: one image or sound of each sequence, forward and backward."""
+        if tower.refused is not None:
+            self.without.append(f"its tower is not run: {tower.refused}")
+            return
+        sight = self.model.sight
+        asked = self.now = tower.setting(self.model, BATCH, PLACES * (1 if sight is None else sight.patches))
+        first = tower.layers[0]
+        axes = next(axes for read, axes, _ in first.reads if read == name)
+        sizes = bind(first.block, placed(first.segment, asked.sizes())).sizes
+        given = {name: torch.randn([int(sizes[axis]) for axis in axes])}
+        only = replace(self.model, segments=tuple(tower.segments))
+        with torch.no_grad():
+            found = measure(self.watched, **given, allow=FREE)
+        self._forward(name, found, asked, only, name)
+        self._training(name, measure(self.watched, **given, backward=True, allow=FREE), asked, only)
+
+    def _training(self, tower: str, found: Measurement, asked: Setting, model: Model) -> None:
+        """Op by op and in all."""
+        traced = [op for _, ops in trace(model, asked) for op in ops]
         rows = {row.path: row for row in found.modules}
         unknown = {op.op.kind for op in traced if op.saved is None}
-        for place, said in zip(self.watched.places, traced, strict=True):
+        for place, said in zip(self.watched.of(tower), traced, strict=True):
             row = rows.get(f"ops.{place.path}")
             self._op(place, "training FLOPs forward", said.forward, 0 if row is None else row.forward)
             self._op(place, "training FLOPs backward", said.backward, 0 if row is None else row.backward)
             if said.kept is not None and not unknown.intersection(op.kind for op in said.segment.block.ops):
                 self._op(place, "bytes kept for backward", said.kept, 0 if row is None else row.saved)
-        step = trained(self.model, asked, traced)
-        self.figures.append(Figure("training FLOPs forward", step.forward, found.flops.forward))
-        self.figures.append(Figure("training FLOPs backward", step.backward, found.flops.backward))
+        step, of = trained(model, asked, traced), f"{tower} " if tower else ""
+        self.figures.append(Figure(f"{of}training FLOPs forward", step.forward, found.flops.forward))
+        self.figures.append(Figure(f"{of}training FLOPs backward", step.backward, found.flops.backward))
         if step.saved is None:
             self.without.append(f"what training keeps of {', '.join(step.unknown)} is not known")
             return
-        self.figures.append(Figure("saved activations", step.saved, _kept(step.saved, traced, found), "B"))
+        self.figures.append(Figure(f"{of}saved activations", step.saved, _kept(step.saved, traced, found), "B"))
 
     def _op(self, place: Place, name: str, said: Any, measured: int) -> None:
         self.ops.append(OpFigure(place.layer.where(), str(place.step.op), name, int(said), measured))

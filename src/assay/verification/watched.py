@@ -18,8 +18,9 @@ SOURCE, TARGET = "source", "plan"
 
 @dataclass(frozen=True)
 class Place:
-    """Where an op stands: its module's path, its layer and the step."""
+    """Where an op stands: the tower that it belongs to, "" for none, its module's path, its layer and the step."""
 
+    tower: str
     path: str
     layer: Layer
     step: Step
@@ -35,13 +36,15 @@ class Watched(nn.Module):  # type: ignore[misc]
         self.places: list[Place] = []
         self.shapes: dict[str, tuple[int, ...]] = {}
         self.failed: tuple[Place, str] | None = None
-        for half, plan in ((SOURCE, model.source_plan), (TARGET, model.plan)):
-            plan[:] = [self._watch(f"{half}-{index}", layer) for index, layer in enumerate(plan)]
+        plans = [("", SOURCE, model.source_plan), ("", TARGET, model.plan)]
+        plans += [(name, name, tower.layers) for name, tower in towers(model).items()]
+        for tower, name, plan in plans:
+            plan[:] = [self._watch(tower, f"{name}-{index}", layer) for index, layer in enumerate(plan)]
 
-    def _watch(self, name: str, layer: Layer) -> Layer:
+    def _watch(self, tower: str, name: str, layer: Layer) -> Layer:
         steps = []
         for index, step in enumerate(layer.steps):
-            place = Place(f"{name}-{index}", layer, step)
+            place = Place(tower, f"{name}-{index}", layer, step)
             self.places.append(place)
             self.ops[place.path] = _Op(self, place)
             steps.append(replace(step, run=self.ops[place.path]))
@@ -51,6 +54,10 @@ class Watched(nn.Module):  # type: ignore[misc]
         """The model's result."""
         self.shapes = {}
         return self.model(*given, **named)
+
+    def of(self, tower: str) -> list[Place]:
+        """The ops of a tower, of everything else for ""."""
+        return [place for place in self.places if place.tower == tower]
 
     def compared(self, sizes: Mapping[str, Size]) -> list[OpFigure]:
         """The shape of every result that came out, beside what the description says in a setting of these sizes."""
@@ -66,6 +73,11 @@ class Watched(nn.Module):  # type: ignore[misc]
             shape = list(self.shapes[place.path])
             found.append(OpFigure(place.layer.where(), str(place.step.op), "shape", str(said), str(shape)))
         return found
+
+
+def towers(model: Executable) -> dict[str, Any]:
+    """The towers of a model by what they see or hear."""
+    return dict(getattr(model, "towers", {}))
 
 
 class _Op(nn.Module):  # type: ignore[misc]

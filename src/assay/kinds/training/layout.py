@@ -9,7 +9,7 @@ from assay.kinds.training.tape import FLAG, INDEX, Passing, Value
 from assay.size import Size
 
 
-@saves("rename", "view", "keys", "append", "reuse", "hold", "keep", "collect")
+@saves("rename", "view", "keys", "append", "reuse", "hold", "keep", "collect", "distances")
 def same(at: Passing, x: Value) -> Value:
     """The same elements; an axis may have another name."""
     return at.tape.rename(x, at.op.axes)
@@ -24,8 +24,13 @@ def slice_(at: Passing, *given: Value) -> Value:
 
 @saves("first")
 def first(at: Passing, x: Value) -> Value:
-    """The first along an axis."""
-    return at.tape.drop(x, *(a for a in x.axes if a not in at.op.axes))
+    """One along an axis; where each text has another, they are looked up by two indices."""
+    tape = at.tape
+    if at.op.attr("token") is None:
+        return tape.drop(x, *(a for a in x.axes if a not in at.op.axes))
+    if x.grad:
+        tape.keep(*(tape.new(x.axes[:1], width=INDEX) for _ in range(2)))
+    return tape.new(at.op.axes, x.grad)
 
 
 @saves("repeat")

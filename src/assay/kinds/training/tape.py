@@ -157,20 +157,6 @@ class Tape:
         strides = [step * s if a == axis else s for a, s in zip(x.axes, x.strides, strict=True)]
         return Value(axes, (*strides, apart), x.store, x.grad)
 
-    def is_contiguous(self, x: Value) -> bool:
-        """True where the elements lie one behind the other in the order of the axes."""
-        run = 1
-        for axis, apart in zip(reversed(x.axes), reversed(x.strides), strict=True):
-            if self.sizes[axis] != 1:
-                if apart != run:
-                    return False
-                run *= self.sizes[axis]
-        return True
-
-    def contiguous(self, x: Value) -> Value:
-        """Itself or a copy."""
-        return x if self.is_contiguous(x) else self.new(x.axes, x.grad)
-
     # --- element by element ---
 
     def pointwise(self, *values: Value, axes: Axes | None = None, grad: bool | None = None) -> Value:
@@ -281,7 +267,6 @@ class Tape:
         """Its operand, means and reciprocal deviations are kept, and gains and biases."""
         rows = tuple(a for a in x.axes if a not in over)
         grad = any(v is not None and v.grad for v in (x, gain, bias))
-        x = self.contiguous(x)
         if grad:
             self.keep(x, self.new(rows), self.new(rows), *(v for v in (gain, bias) if v is not None))
         return self.new(x.axes, grad)
