@@ -13,11 +13,14 @@ import re
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import chdir
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from errata import errata
+from pages import published, python_reference, reports
 
 ROOT = Path(__file__).parents[1]
 _FENCE = re.compile(r'^```(?P<lang>\w*)(?: title="(?P<title>[\w.-]+)")?\n(?P<code>.*?)^```$', re.MULTILINE | re.DOTALL)
@@ -203,13 +206,27 @@ def sample_diff() -> str:
 
 
 SHOWN = "nemotron"
-GENERATED = {"kinds": kinds_table, "help": helps, "families": families_table, "family": sample_diff}
+GENERATED: dict[str, Callable[[], str | None]] = {
+    "kinds": kinds_table,
+    "help": helps,
+    "families": families_table,
+    "family": sample_diff,
+    "python": python_reference,
+    "published": published,
+    "reports": reports,
+    "errata": errata,
+}
 _MARKED = re.compile(r"(<!-- (?P<name>\w+): written by `make docs` -->\n).*?(<!-- end -->)", re.DOTALL)
 
 
 def regenerated(text: str) -> str:
-    """A document with its generated parts written anew."""
-    return _MARKED.sub(lambda m: f"{m[1]}\n{GENERATED[m['name']]()}\n\n{m[3]}", text)
+    """A document with its generated parts written anew, but for those that cannot be made here."""
+
+    def anew(found: re.Match[str]) -> str:
+        made = GENERATED[found["name"]]()
+        return found[0] if made is None else f"{found[1]}\n{made}\n\n{found[3]}"
+
+    return _MARKED.sub(anew, text)
 
 
 Witnesses = dict[str, dict[str, list[str]]]  # tests by figure by model_type
@@ -244,7 +261,7 @@ def with_written(made: Witnesses, written: Witnesses, test: str) -> Witnesses:
 
 if __name__ == "__main__":
     WITNESSES.write_text(gathered(), encoding="utf-8")
-    for document in [*(ROOT / "docs").glob("*.md"), ROOT / "CONTRIBUTING.md"]:
+    for document in [*(ROOT / "docs").rglob("*.md"), ROOT / "CONTRIBUTING.md"]:
         old = document.read_text(encoding="utf-8")
         document.write_text(regenerated(old), encoding="utf-8")
         draw_pictures(old)
