@@ -9,7 +9,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install -qq --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-all check format bench bench-torch docs clean
+.PHONY: help run test test-all check format bench bench-torch docs site clean
 
 help: ## this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /make \1\t/' | expand -t 16
@@ -42,8 +42,12 @@ bench-torch: $(VENV)/.test ## the same of running a model, against transformers
 docs: $(VENV)/.test ## write the generated parts of docs/ anew
 	@PYTHONPATH=src $(BIN)/python tests/documents.py
 
+site: $(VENV)/.docs ## the documents as a site, in site/: open site/index.html
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	@$(BIN)/python tests/built_site.py site
+
 clean: ## forget the environment and every cache
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist site
 
 $(VENV)/.made:
 	@echo "setting up $(VENV)" >&2
@@ -64,6 +68,10 @@ $(VENV)/.test: pyproject.toml $(VENV)/.core
 
 $(VENV)/.dev: pyproject.toml $(VENV)/.core
 	@$(PIP) --editable ".[dev]"
+	@touch $@
+
+$(VENV)/.docs: pyproject.toml $(VENV)/.made
+	@$(PIP) --editable ".[docs]"
 	@touch $@
 
 $(VENV)/.bench: pyproject.toml $(VENV)/.core
