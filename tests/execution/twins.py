@@ -26,7 +26,7 @@ def theirs(config: dict[str, Any], auto: str = "AutoModelForCausalLM", seed: int
         model = cls.from_config(made) if auto.startswith("Auto") else cls._from_config(made)
     with torch.no_grad():
         for tensor in (
-            *model.parameters(),
+            *(p for p in model.parameters() if p.requires_grad),  # a table of sines stays one
             *(b for b in model.buffers() if b.dtype.is_floating_point and b.dim() == 1),
         ):
             if tensor.dim() > 1:

@@ -82,7 +82,8 @@ class Attention:
     sees: Literal["past", "all"] = "past"  # causal with a cache, or every token of the same pass
     reach: int | None = None  # where all are seen: how far a token sees to either side
     relative: int | None = None  # buckets of a learned bias of the distance, one a head (T5)
-    relative_far: int = 128  # the distance from which all are in the last of them
+    # the distance from which all are in the last of them; None where no buckets of distances tell them apart
+    relative_far: int | None = 128
     relative_here: bool = True  # this layer holds the table, and does not only use it
 
     part = "attention"
@@ -188,8 +189,8 @@ class Attention:
         if self.relative is not None:
             if self.relative_here:
                 both = True if self.sees == "all" else None
-                line = f"rel = gather(at[n c], Rel[u g r], far={self.relative_far}) -> [n c g r]"
-                made += ops("embedding", line, both=both)
+                buckets = {} if self.relative_far is None else {"far": self.relative_far, "both": both}
+                made += ops("embedding", "rel = gather(at[n c], Rel[u g r]) -> [n c g r]", **buckets)
             made += ops(part, f"s = add(s{axes}, rel[n c g r]) -> {axes}")
         if self.positions == "alibi" or isinstance(self.positions, Alibi):
             made += (self.positions if isinstance(self.positions, Alibi) else Alibi()).ops(axes)

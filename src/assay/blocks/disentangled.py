@@ -45,6 +45,7 @@ class Disentangled(Attention):
     span: int = 1
     shared: bool = False
     near: bool = False
+    far: int | None = None  # up to where distances are told apart, where they are in buckets
 
     def sizes(self) -> dict[str, int | None]:
         """Axis sizes."""
@@ -65,24 +66,25 @@ class Disentangled(Attention):
     def attend(self) -> list[Op]:
         """softmax(c2c + c2p + p2c) v."""
         content, scale, *rest = super().attend()
-        made = [content, scale]
-        scores = "[b g r n c]"
+        made, scores = [content], "[b g r n c]"
+        far = "" if self.far is None else f", far={self.far}"
         if "c2p" in self.terms:
             made += ops(
                 "attention",
                 "cp = contract(q[b n g r k], pk[u g k]) -> [b g r n u]",
-                f"cp = take(cp[b g r n u], distance[n c]) -> {scores}",
+                f"cp = take(cp[b g r n u], distance[n c], centred=True{far}) -> {scores}",
             )
         if "p2c" in self.terms:
             made += ops(
                 "attention",
                 "pc = contract(k[b c g k], pq[u g r k]) -> [b g r c u]",
-                f"pc = take(pc[b g r c u], distance[n c]) -> {scores}",
+                f"pc = take(pc[b g r c u], distance[n c], centred=True{far}) -> {scores}",
             )
         added = [f"{name}{scores}" for name, term in (("cp", "c2p"), ("pc", "p2c")) if term in self.terms]
         if added:
             made += ops("attention", f"s = add(s{scores}, {', '.join(added)}) -> {scores}")
-        return made + rest
+        by = (self.head_width * (1 + len(added))) ** -0.5
+        return [*made, *ops(scale.part, f"s = scale(s{scores}, by={by!r}) -> {scores}"), *rest]
 
 
 @dataclass(frozen=True)

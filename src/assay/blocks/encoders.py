@@ -41,13 +41,15 @@ class Tables(Embedding):
         made = ops("embedding", f"x = gather(ids[b n], E[V {j}]) -> [b n {j}]")
         if self.scale is not None:
             made += ops("embedding", f"x = scale(x[b n {j}]) -> [b n {j}]", by=self.scale)
-        terms = []
-        for name, _ in self.tables:
-            index = "at[n]" if name == "position" else f"{name}[b n]"
+        terms: list[str] = []
+        called = [name for name, _ in self.tables]
+        for i, name in enumerate(called):
+            own = f"{name}{called[:i].count(name)}" if called.count(name) > 1 else name  # one table, looked into twice
+            index = "at[n]" if name == "position" else f"{own}[b n]"
             axes = f"{index.partition('[')[2][:-1]} {j}"
             first = self.offset if name == "position" else None
-            made += ops("embedding", f"p_{name} = gather({index}, E_{name}[P_{name} {j}]) -> [{axes}]", offset=first)
-            terms.append(f"p_{name}[{axes}]")
+            made += ops("embedding", f"p_{own} = gather({index}, E_{name}[P_{name} {j}]) -> [{axes}]", offset=first)
+            terms.append(f"p_{own}[{axes}]")
         if terms:
             made += ops("embedding", f"x = add(x[b n {j}], {', '.join(terms)}) -> [b n {j}]")
         if self.norm is not None and not self.norm_late:

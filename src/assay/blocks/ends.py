@@ -59,7 +59,7 @@ class Embedding:
     positions: int | None = None  # rows of the position table
     offset: int | None = None  # rows of it before that of position 0
     sinusoid: bool | Sines = False  # positions as sines and cosines, which are no weights (Vaswani et al. 2017, 3.5)
-    scale: float | None = None
+    scale: float | str | None = None  # a string where it depends on what is read
     norm: Norm | None = None
     norm_first: bool = False  # it is of the words, before positions are added
     frequencies: int | None = None  # of rotary positions, where checkpoints store them

@@ -5,7 +5,7 @@ A tower's batch is the images; what an image's positions are is fixed by its siz
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import ClassVar, Protocol, Self
 
 from assay.blocks.attention import Attention, of_this_pass
@@ -79,17 +79,26 @@ class Patches:
         if self.positions is not None:
             made += ops("embedding", f"e = gather(at[{middle}], E_position[P d]) -> [{middle} d]")
             made += ops("embedding", f"x = add(x[b {middle} d], e[{middle} d]) -> [b {middle} d]")
-        made += prepend(self.late, middle, "n")
+        made += self.registers(middle)
         if self.norm is not None:
             made += self.norm.ops("x", "x", "e")
         return made + [op for name in self.spare for op in ops("embedding", f"spare = view({name}[d]) -> [d]")]
 
+    def registers(self, middle: str) -> list[Op]:
+        """The late tokens: behind the early ones, before the patches."""
+        if not self.tokens or not self.late:
+            return prepend(self.late, middle, "n")
+        early = [f"c_{name} = slice(x[b {middle} d]) -> [b n_{name} d]" for name, _ in self.tokens]
+        held = [f"c_{name}[b n_{name} d]" for name, _ in self.tokens]
+        patches = ops("embedding", *early, f"x = slice(x[b {middle} d]) -> [b p d]")
+        return patches + prepend(self.late, "p", "n", held)
 
-def prepend(tokens: tuple[tuple[str, int], ...], axis: str, made: str) -> list[Op]:
-    """Learned tokens before those of `x[b axis d]`; a table of one row is a vector."""
+
+def prepend(tokens: tuple[tuple[str, int], ...], axis: str, made: str, held: Sequence[str] = ()) -> list[Op]:
+    """Learned tokens before those of `x[b axis d]`, behind others that are `held`; a table of one row is a vector."""
     if not tokens:
         return []
-    lines, terms = [], []
+    lines, terms = [], [*held]
     for name, many in tokens:
         rows = f"n_{name}"
         lines.append(f"c_{name} = repeat({name}[{f'{rows} ' if many > 1 else ''}d]) -> [b {rows} d]")
@@ -195,6 +204,15 @@ class Gained(Wrapped):
     def ops(self, x: str, y: str) -> list[Op]:
         """`y` from `x`, both `[b n d]`."""
         return [*self.body.ops(x, y), *ops("other", f"{y} = mul({y}[b n d], L{self.tag}[d]) -> [b n d]")]
+
+
+@dataclass(frozen=True)
+class Watched(Layer):
+    """A layer whose output is read by more than the next one: what stands behind the tower reads it as `seen`."""
+
+    def ops(self) -> list[Op]:
+        """`x[b n d]` from `x[b n d]`, the same as `seen[b n d]`."""
+        return [*super().ops(), *ops("other", "seen = view(x[b n d]) -> [b n d]")]
 
 
 @dataclass(frozen=True)

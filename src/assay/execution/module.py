@@ -13,13 +13,14 @@ from torch import Tensor
 
 from assay.errors import BuildError
 from assay.execution.generate import generate
+from assay.execution.sensed import Tower, cut, towers
 from assay.execution.shapes import checked
-from assay.execution.sites import RULES, Call, Run, Site
+from assay.execution.sites import NOT_RUN, RULES, Call, Run, Site
 from assay.execution.storage import Tree, Weights, allocate
 from assay.execution.weights import load_weights, save_weights
 from assay.kinds import kind_of
 from assay.readings.binding import bind, placed
-from assay.readings.setting import Setting, setting
+from assay.readings.setting import Setting, encoded, setting
 from assay.records import dataclass, replace
 from assay.rewrites.fuse import fuse
 from assay.spec import Block, Model, Op, Segment
@@ -54,6 +55,7 @@ class Layer:
     slots: int
     reads: tuple[tuple[str, tuple[str, ...], int], ...]  # values from before: name, axes, where they go
     gives: tuple[tuple[str, int], ...]  # values for later
+    result: int | None  # where what the last op made is, of those that read anything
     weights: Weights
     root: Tree
 
@@ -91,8 +93,9 @@ class Cache:
 class Executable(Tree):
     """A model that runs. Its parameters have the names of the public implementation.
 
-    Token ids are `[b n]`, a source `[b m]`; what comes out is the last op's result, logits `[b t V]` of a model
-    with a head.
+    Token ids are `[b n]`, a source `[b m]`, or `[b m j]` where it is frames of sound; images are `pixels`, as
+    `[b i rows columns]` or cut into patches as the notation has them. What comes out is the last op's result, logits
+    `[b t V]` of a model with a head. A model of text beside towers runs the text, or one of its towers.
     """
 
     def __init__(self, model: Model, dtype: torch.dtype, device: torch.device, fused: bool = False) -> None:
@@ -104,14 +107,16 @@ class Executable(Tree):
         self.paired = bool(encoders) and len(encoders) < len(model.segments)
         needed = _needed(model)
         self.source_plan = self._layers(encoders, needed) if self.paired else []
-        rest = [s for s in model.segments if not (self.paired and s in encoders)]
+        self.towers = self._towers(model, needed)
+        beside = {id(s) for tower in self.towers.values() for s in tower.segments} | _comparing(model)
+        rest = [s for s in model.segments if not (self.paired and s in encoders) and id(s) not in beside]
         self.plan = self._layers(rest, needed)
         self._each: list[Layer] | None = None
         self._checked: set[Hashable] = set()
 
     def forward(
         self,
-        tokens: Tensor,
+        tokens: Tensor | None = None,
         source: Tensor | None = None,
         *,
         cache: Cache | None = None,
@@ -129,9 +134,12 @@ class Executable(Tree):
         the scores of self-attention, spans batch, heads, tokens and keys, or broadcasts to them. `positions` are
         those of the tokens where they do not follow each other from `past` on: `[n]`, `[b n]`, or `[3 b n]` in time,
         height and width. `logits` is all or last. `given` are further inputs by the names that the notation has for
-        them, such as `type`.
+        them, such as `type`. Where no tokens are given, what is given by its name is what a tower sees or hears:
+        `pixels`, `frames`; the result is then the tower's.
         Raises BuildError for a shape that is not the description's.
         """
+        if tokens is None or not self.plan or given.keys() & self.towers.keys():
+            return self._sense(tokens, given)
         past = 0 if cache is None else cache.tokens
         batch, n = tokens.shape[:2]
         values: dict[str, Tensor] = {}
@@ -145,13 +153,15 @@ class Executable(Tree):
         check = asked not in self._checked
         if self.paired:
             if m and source is not None:
-                call = Call(m, 0, "all", source_mask, source_mask, None, {**given, "ids": source}, None, tokens.device)
+                count = int(encoded(m, (self.description.source_stride, self.description.source_extra)))
+                read = {**given, "ids": source, "frames": source}
+                call = Call(count, 0, "all", source_mask, source_mask, None, read, None, tokens.device, batch=batch)
                 self._through(self.source_plan, call, values, asked if check else None)
                 values[MEMORY] = values.pop("x")
             else:
                 values[MEMORY] = self._empty_memory(batch, tokens.device)
         inputs = {**given, "ids": tokens, "source": source}
-        call = Call(n, past, logits, mask, source_mask, bias, inputs, state, tokens.device, positions)
+        call = Call(n, past, logits, mask, source_mask, bias, inputs, state, tokens.device, positions, batch=batch)
         plan = self.plan if positions is None or positions.dim() < 2 else self.each()
         result = self._through(plan, call, values, asked if check else None)
         if check:
@@ -159,6 +169,32 @@ class Executable(Tree):
         if cache is not None:
             cache.tokens = past + n
             cache.source = cache.source or m
+        return result
+
+    def _sense(self, tokens: Tensor | None, given: dict[str, Tensor]) -> Tensor:
+        """What a tower makes of what it sees or hears."""
+        name = next((name for name in self.towers if name in given), None)
+        if name is None:
+            known = " or ".join(("tokens", *self.towers)) if self.towers.keys() != {"pixels"} or self.plan else "pixels"
+            raise BuildError(f"{self.description.name} runs on {known}: give it by that name")
+        if tokens is not None:
+            raise BuildError(f"{self.description.name} runs its text or its tower: give tokens or {name}, not both")
+        tower = self.towers[name]
+        if tower.refused is not None:
+            raise BuildError(f"{self.description.name} is run without its tower: {tower.refused}")
+        layers: list[Layer] = tower.layers
+        seen = given[name]
+        first = layers[0]
+        axes = next(axes for read, axes, _ in first.reads if read == name)
+        seen = cut(seen, axes, first.weights.sizes)
+        batch = seen.shape[0]
+        n = first.weights.sizes.get("n") or seen.shape[1]
+        asked = (batch, n, 0, None, "all", name)
+        check = asked not in self._checked
+        call = Call(n, 0, "all", given={**given, name: seen}, device=seen.device, batch=batch)
+        result = self._through(layers, call, {}, asked if check else None)
+        if check:
+            self._checked.add(asked)
         return result
 
     def each(self) -> list[Layer]:
@@ -195,7 +231,9 @@ class Executable(Tree):
 
     def _sizes(self, asked: tuple[Any, ...]) -> Mapping[str, Any]:
         """Every axis of the setting."""
-        batch, n, past, source, logits = asked
+        batch, n, past, source, logits, *sensed = asked
+        if sensed:
+            return self.towers[sensed[0]].setting(self.description, batch, n).sizes()
         made: Setting = setting(self.description, batch=batch, tokens=n, past=past, source=source, logits=logits)
         return made.sizes()
 
@@ -217,19 +255,32 @@ class Executable(Tree):
                 slots[slot] = values[name] if name in values else given(call, name, axes, layer)
             if sizes is None:
                 for step in layer.steps:
-                    slots[step.output] = result = step.run(call, *[slots[i] for i in step.inputs])
+                    slots[step.output] = step.run(call, *[slots[i] for i in step.inputs])
                     for slot in step.last:
                         slots[slot] = None
             else:
                 extent = bind(layer.block, placed(layer.segment, sizes)).sizes
                 for step in layer.steps:
                     inputs = [slots[i] for i in step.inputs]
-                    slots[step.output] = result = checked(layer, step, call, inputs, extent)
+                    slots[step.output] = checked(layer, step, call, inputs, extent)
                     for slot in step.last:
                         slots[slot] = None
             for name, slot in layer.gives:
                 values[name] = slots[slot]
+            result = result if layer.result is None else slots[layer.result]
         return result
+
+    def _towers(self, model: Model, needed: frozenset[str]) -> dict[str, Tower]:
+        """The towers by what they read, each ready to run or with the reason why it does not."""
+        found = towers(model)
+        for tower in found.values():
+            try:
+                tower.layers = self._layers(tower.segments, needed)
+            except BuildError as error:
+                if len(tower.segments) == len(model.segments):  # nothing else is there to run
+                    raise
+                tower.refused = str(error)
+        return found
 
     def _layers(self, segments: Sequence[Segment], needed: frozenset[str]) -> list[Layer]:
         """The layers of some segments in the order in which they run, ready to. Raises BuildError."""
@@ -241,34 +292,35 @@ class Executable(Tree):
 
     def _layer(self, segment: Segment, weights: Weights, layer: int | None, turn: int, needed: frozenset[str]) -> Layer:
         block = segment.block
-        slots: dict[str, int] = {}
+        slots: dict[Hashable, int] = {}
         reads: list[tuple[str, tuple[str, ...], int]] = []
         rows: list[tuple[Op, Run, tuple[int, ...], int]] = []
         count = 0
         for index, op in enumerate(block.ops):
             for operand in op.activations:
-                if operand.name not in slots:
-                    slots[operand.name] = count
+                if operand.name not in slots and (operand.name, operand.axes) not in slots:
+                    slots[operand.name, operand.axes] = count  # of positions there are several, along other axes
                     reads.append((operand.name, operand.axes, count))
                     count += 1
-            inputs = tuple(slots[operand.name] for operand in op.activations)
+            inputs = tuple(slots.get(t.name, slots.get((t.name, t.axes), 0)) for t in op.activations)
             rule = RULES.get(op.kind)
             site = Site(self.description, self, weights, index, layer, turn)
             if rule is None:
-                raise site.refuse(f"the kind {kind_of(op).name} has no function in PyTorch yet")
+                raise site.refuse(NOT_RUN.get(op.kind, f"the kind {kind_of(op).name} has no function in PyTorch yet"))
             rows.append((op, rule(site), inputs, count))
             slots[op.name] = count
             count += 1
         made = {op.name for op in block.ops}
         gives = tuple((name, slots[name]) for name in sorted(made & needed))
-        kept = {slot for _, slot in gives}
+        result = max((output for op, _, _, output in rows if op.activations), default=None)
+        kept = {slot for _, slot in gives} | ({result} if result is not None else set())
         used: set[int] = set(kept)
         steps: list[Step] = []
         for op, run, inputs, output in reversed(rows):
             last = tuple(slot for slot in dict.fromkeys((*inputs, output)) if slot not in used)
             used.update(inputs)
             steps.append(Step(op, run, inputs, output, last))
-        return Layer(segment, block, layer, tuple(reversed(steps)), count, tuple(reads), gives, weights, self)
+        return Layer(segment, block, layer, tuple(reversed(steps)), count, tuple(reads), gives, result, weights, self)
 
 
 def in_order(segments: Sequence[Segment]) -> Iterator[tuple[Segment, int | None, int]]:
@@ -310,7 +362,12 @@ def given(call: Call, name: str, axes: tuple[str, ...], layer: Layer) -> Tensor:
     if found is not None:
         return found
     if name == "at":
+        count = layer.weights.sizes.get(axes[0]) if len(axes) == 1 else None
+        if count is not None and count != call.tokens:  # of an image, before or behind learned tokens
+            return torch.arange(count, device=call.device)
         return call.distances() if axes == ("n", "c") else call.where()
+    if name == "distance":  # from each query to each key
+        return -call.distances()
     if name == "type":
         return torch.zeros_like(call.given["ids"])
     raise BuildError(f"{layer.where()} reads {name}[{' '.join(axes)}]: give it by that name")
@@ -331,6 +388,11 @@ def per_text(segment: Segment) -> Segment:
         made.append(replace(op, inputs=inputs, axes=("b", *op.axes) if wider else op.axes))
     ops = tuple(made)
     return segment if ops == segment.block.ops else replace(segment, block=replace(segment.block, ops=ops))
+
+
+def _comparing(model: Model) -> set[int]:
+    """Segments that compare what towers and text leave: outputs of several passes."""
+    return {id(s) for s in model.segments if model.sight is not None and s.axes.get("z") == "images"}
 
 
 def _needed(model: Model) -> frozenset[str]:

@@ -156,6 +156,8 @@ def gather(site: Site) -> Run:
     offset = site.value("offset", 0)
     if op.attr("far") is not None:
         return _bucketed(site, rows, after)
+    if index.name == "at" and len(index.axes) == 2:
+        raise site.refuse(f"which row of the table each pair [{' '.join(index.axes)}] has is not said")
     if len(table.axes) == 2:
         index_made = bool(op.attr("index"))
 
@@ -237,10 +239,19 @@ def select(site: Site) -> Run:
     sizes = [site.size(a) for a in made]
     after = fit((*index.axes, *made), op.axes)
     count, none = site.size(experts), bool(op.attr("none"))
-    if set(lead) != set(index.axes):
-        raise site.refuse("the result of select has the axes of its index")
+    widened = None
+    if set(lead) != set(index.axes):  # one choice for all tokens of a text
+        if not set(index.axes) < set(lead) or not set(lead) <= {*index.axes, *rows_of}:
+            raise site.refuse("the result of select has the axes of its index")
+        widened, index = fit(index.axes, lead), Operand(index.name, lead)
+        spread, after = fit(rows_of, lead), fit((*lead, *made), op.axes)
+    places = [rows_of.index(a) if a in rows_of else None for a in lead]
 
     def run(call: Call, x: Tensor, chosen: Tensor) -> Tensor:
+        if widened is not None:
+            narrow, sizes_of = widened(chosen), [None if at is None else x.shape[at] for at in places]
+            whole = [narrow.shape[i] if size is None else size for i, size in enumerate(sizes_of)]
+            chosen = call.once(("wide", id(chosen), *whole), lambda: (narrow.expand(whole), chosen))[0]
         flat = x if before is None else before(x)
         absent = chosen >= count if none else None
         if absent is not None:  # such a token passes the first, and what comes out is nothing

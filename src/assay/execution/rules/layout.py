@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import math
+
 import torch
 from torch import Tensor
+from torch.nn import functional
 
-from assay.execution.sites import Call, Run, Site, fit, runs
+from assay.execution.sites import Call, Run, Site, fit, fitted, runs
 
 
 @runs("keep")
@@ -30,6 +33,9 @@ def same(site: Site) -> Run:
         raise site.refuse(f"{' '.join(lost)} and {' '.join(new)} are not of one size")
     called = tuple(a if a in made else new[0] for a in given)
     turned = fit(called, made)
+    if site.op.inputs[0].is_weight:
+        stored = fitted(site.weight(site.op.inputs[0]), called, made)
+        return lambda call: stored()
     return lambda call, x: x if turned is None else turned(x)
 
 
@@ -67,13 +73,13 @@ def behind(site: Site) -> Run:
 
 @runs("slice")
 def slice_(site: Site) -> Run:
-    """A part along one axis: what the slices of the same tensor before it left."""
+    """A part along one axis: from `at` on, or what the slices of the same tensor before it left."""
     op = site.op
     operand = op.inputs[0]
     dim = _axis(site)
     (made,) = [a for a in op.axes if a not in operand.axes]
-    start = 0
-    for other in reversed(site.block.ops[: site.index]):
+    start = site.value("at", 0)
+    for other in reversed(site.block.ops[: site.index] if op.attr("at") is None else ()):
         if other.name == operand.name:
             break
         if other.kind == "slice" and other.inputs[0] == operand:
@@ -113,22 +119,48 @@ def _whole_part(site: Site, made: str, dim: int) -> Run:
 
 @runs("first")
 def first(site: Site) -> Run:
-    """The first along an axis, or the one `at` an index."""
-    dim, at = _axis(site), site.value("at", 0)
+    """The first along an axis, or the one `at` an index, below zero from the end; or where a text has its first
+    `token` of a number, `largest` of all where the end of a text is the largest there is.
+    """
+    dim, at, token = _axis(site), site.value("at", 0), site.op.attr("token")
     at = site.layer if at == "layer" else at  # of what each layer has one of, this layer's
     if not isinstance(at, int):
         raise site.refuse(f"which one {at} is, is not known")
-    return lambda call, x: x.select(dim, at)
+    if token is None:
+        return lambda call, x: x.select(dim, at)
+    if site.op.inputs[0].axes[:2] != ("b", "n") or dim != 1:
+        raise site.refuse("tokens stand along n, behind the batch")
+
+    def run(call: Call, x: Tensor) -> Tensor:
+        ids = call.given["ids"]
+        where = (ids if token == "largest" else (ids == token).to(torch.int64)).argmax(-1)
+        return x[torch.arange(x.shape[0], device=x.device), where]
+
+    return run
 
 
 @runs("repeat")
 def repeat(site: Site) -> Run:
     """The same along further axes."""
+    if site.op.attr("of") is not None:
+        raise site.refuse(f"outputs of several {site.op.attr('of')} beside each other are not run yet")
     given, made = site.op.inputs[0].axes, site.op.axes
     index = tuple(slice(None) if a in given else None for a in made)
     order = [given.index(a) for a in made if a in given]
-    sizes = [-1 if a in given else site.size(a) for a in made]
-    return lambda call, x: x.permute(order)[index].expand(sizes)
+    get = site.weight(site.op.inputs[0]) if site.op.inputs[0].is_weight else None
+    batch = made.index("b") if "b" in made and "b" not in given else None
+    sizes = [-1 if a in given else 1 if i == batch else site.size(a) for i, a in enumerate(made)]
+    if batch is None:
+        if get is not None:
+            return lambda call: get().permute(order)[index].expand(sizes)
+        return lambda call, x: x.permute(order)[index].expand(sizes)
+    before, behind = sizes[:batch], sizes[batch + 1 :]
+
+    def run(call: Call, *given: Tensor) -> Tensor:
+        x = given[0] if get is None else get()
+        return x.permute(order)[index].expand([*before, call.batch, *behind])
+
+    return run
 
 
 @runs("concat")
@@ -164,6 +196,8 @@ def take(site: Site) -> Run:
     """Values at an index, along the axis that the values lose."""
     op = site.op
     values, index = op.inputs
+    if op.attr("centred"):
+        return _centred(site)
     if values.is_weight and len(values.axes) == 1 and op.axes == index.axes:  # a number for each index
         get = site.weight(values)
         return lambda call, i: get()[i]
@@ -180,3 +214,105 @@ def idle(site: Site) -> Run:
     """Stored, and not used in this pass."""
     get = site.weight(site.op.weights[0])
     return lambda call: get()
+
+
+@runs("reshape")
+def reshape(site: Site) -> Run:
+    """The same elements in their order: what both have in common first stays, the rest is as long as is known."""
+    given, made = site.op.inputs[0].axes, site.op.axes
+    same = 0
+    while same < min(len(given), len(made)) and given[same] == made[same]:
+        same += 1
+    lost, new = given[same:], made[same:]
+    sizes = [site.stored.sizes.get(a, -1) for a in new]
+    if sizes.count(-1) > 1 or any(a in given[:same] for a in new):
+        raise site.refuse(f"{' '.join(lost)} as {' '.join(new)} is not known before it runs")
+    return lambda call, x: x.reshape(*x.shape[:same], *sizes)
+
+
+@runs("unfold")
+def unfold(site: Site) -> Run:
+    """Each position with its neighbours to either side, zeros where there are none; of an even number the first half
+    and the position itself are the larger part. `order` is back where the last neighbour comes first.
+    """
+    given, made = site.op.inputs[0].axes, site.op.axes
+    if made[: len(given)] != given or len(given) < 3:
+        raise site.refuse("neighbours come last, and are those along the axis behind the batch")
+    count = site.size(made[-1])
+    left = count // 2
+    edges = (0, 0) * (len(given) - 2) + (left, count - 1 - left)
+    back = site.op.attr("order") == "back"
+
+    def run(call: Call, x: Tensor) -> Tensor:
+        y = functional.pad(x, edges).unfold(1, count, 1)
+        return y.flip(-1) if back else y
+
+    return run
+
+
+@runs("columns")
+def columns(site: Site) -> Run:
+    """What a kernel sees at each of its places along the axis that is renamed, or the one behind the batch; `pad`
+    zeros stand at either end.
+    """
+    given, made = site.op.inputs[0].axes, site.op.axes
+    pad = site.value("pad")
+    if pad is None:
+        raise site.refuse("in which order positions are gathered is not said")
+    dim = next((i for i, a in enumerate(given) if made[i] != a), 1)
+    count, stride = site.size(made[-1]), site.value("stride", 1)
+    edges = (0, 0) * (len(given) - 1 - dim) + (pad, pad)
+    return lambda call, x: (functional.pad(x, edges) if pad else x).unfold(dim, count, stride)
+
+
+def _centred(site: Site) -> Run:
+    """Values at distances, which count from the middle of the axis that is lost; no further than its ends."""
+    op = site.op
+    values, index = op.inputs
+    far = site.value("far")
+    pair, lost = index.axes, values.axes[-1]
+    own = next((a for a in pair if a in values.axes), None)
+    (other,) = [a for a in pair if a != own] if own is not None and len(pair) == 2 else [None]
+    if lost in op.axes or other is None or own != values.axes[-2]:
+        raise site.refuse("distances are between the axis before the last one and another")
+    made = (*values.axes[:-1], other)
+    beside, after = fit(pair, made), fit(made, op.axes)
+
+    def rows(at: Tensor, count: int) -> Tensor:
+        half = count // 2
+        if far is not None:
+            at = _log_buckets(at, half, far)
+        at = (at + half).clamp(0, 2 * half - 1)
+        return at if beside is None else beside(at)
+
+    def run(call: Call, x: Tensor, distance: Tensor) -> Tensor:
+        at = call.once(("centred", x.shape[-1], far, pair, own), lambda: rows(distance, x.shape[-1]))
+        y = x.gather(-1, at.expand(*x.shape[:-1], at.shape[-1]))
+        return y if after is None else after(y)
+
+    return run
+
+
+def _log_buckets(at: Tensor, buckets: int, far: int) -> Tensor:
+    """Distances: each its own up to half of the buckets to one side, then by their logarithm up to `far` (He et al.
+    2021, DeBERTa-v2's code).
+    """
+    middle = buckets // 2
+    size = at.abs().clamp(min=middle - 1)
+    wide = torch.ceil(torch.log(size / middle) / math.log((far - 1) / middle) * (middle - 1)) + middle
+    return torch.where(size <= middle, at, (wide * at.sign()).long())
+
+
+@runs("distances")
+def distances(site: Site) -> Run:
+    """Of a table whose middle is distance nought, the rows that so many tokens have."""
+    table = site.op.inputs[0]
+    limit = site.value("limit")
+    if site.op.attr("tokens") != "n" or site.stored.sizes.get(table.axes[0]) != 2 * limit:
+        raise site.refuse("rows are those of a table with as many distances to either side as the limit")
+
+    def run(call: Call, x: Tensor) -> Tensor:
+        reach = min(call.tokens, limit)
+        return x.narrow(0, limit - reach, 2 * reach)
+
+    return run

@@ -289,3 +289,17 @@ def xielu(site: Site) -> Run:
         return torch.where(x > 0, up * x * x + b * x, (torch.expm1(torch.min(x, eps())) - x) * down + b * x)
 
     return run
+
+
+@runs("fourier")
+def fourier(site: Site) -> Run:
+    """The real part of a transform over the last two axes."""
+    turned = fit(site.op.inputs[0].axes, site.op.axes)
+    return lambda call, x: torch.fft.fftn(x if turned is None else turned(x), dim=(-2, -1)).real
+
+
+@runs("clamp")
+def clamp(site: Site) -> Run:
+    """Between two stored bounds."""
+    low, high = (site.weight(weight) for weight in site.op.weights)
+    return lambda call, x: torch.clamp(x, low(), high())

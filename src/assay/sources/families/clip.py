@@ -163,7 +163,9 @@ def clip_text(c: Config, projection: int | None) -> Encoder:
     c.absent(vocab_size=49408, max_position_embeddings=77, hidden_act="quick_gelu")
     norm, flat = eps(c, 1e-5), seeing(c, "qkvo")
     attention = Causal(flat.heads, flat.kv_heads, flat.head_width, bias="qkvo")
-    vector = ops("head", "y = first(x[b n d]) -> [b d]")
+    end = c.data.get("eos_token_id", 49407)  # of older files, which say 2, it is the largest token of a text
+    token = end if isinstance(end, int) and end != 2 else "largest"
+    vector = ops("head", f"y = first(x[b n d], token={token}) -> [b d]")
     if projection is not None:
         vector += ops("head", "y = linear(y[b d], Wproject[d j]) -> [b j]")
     return text_model(c, plain(c, norm, attention), norm, vector, projection)
@@ -174,7 +176,9 @@ def siglip_text(c: Config) -> Encoder:
     c.absent(hidden_size=768, intermediate_size=3072, num_hidden_layers=12, num_attention_heads=12)
     c.absent(vocab_size=32000, max_position_embeddings=64, hidden_act="gelu_pytorch_tanh")
     norm, projection = eps(c, 1e-6), c.maybe("projection_size") or c.size("hidden_size")
-    vector = ops("head", "y = first(x[b n d]) -> [b d]", "y = linear(y[b d], Wproject[d j], Wproject_bias[j]) -> [b j]")
+    vector = ops(
+        "head", "y = first(x[b n d], at=-1) -> [b d]", "y = linear(y[b d], Wproject[d j], Wproject_bias[j]) -> [b j]"
+    )
     return text_model(c, plain(c, norm, seeing(c, "qkvo")), norm, vector, projection)
 
 

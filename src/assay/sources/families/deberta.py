@@ -126,7 +126,7 @@ def _made(c: Config, embedding: Distances, layers: tuple[Layer, ...], names: Nam
     return Encoder(embedding, layers, None, limit=limit, trained=rows, names=newer)
 
 
-def _attention(c: Config, bias: str, span: int | None, **more: bool) -> Attention:
+def _attention(c: Config, bias: str, span: int | None, **more: Any) -> Attention:
     """Heads that score contents alone, or positions too where these reach a `span`."""
     d = c.size("hidden_size")
     terms = _terms(c)
@@ -185,12 +185,16 @@ def deberta_v2(c: Config) -> Encoder:
     plain(c)
     d = c.size("hidden_size")
     c.inert("attention_head_size", c.divides("hidden_size", d, "num_attention_heads", c.size("num_attention_heads")))
-    span = None
+    span: int | None = None
+    far: int | None = None
     if c.flag("relative_attention", False):
-        buckets = c.size("position_buckets", -1, least=-1)
-        span = buckets if buckets > 0 else _span(c)
+        buckets, furthest = c.size("position_buckets", -1, least=-1), _span(c)
+        if buckets > 0:
+            span, far = int(buckets), int(furthest)
+        else:
+            span = int(furthest)
     normed = "layer_norm" in c.word("norm_rel_ebd", "none").lower().replace(" ", "").split("|")
-    attention = _attention(c, "qkvo", span, shared=c.flag("share_att_key", False))
+    attention = _attention(c, "qkvo", span, shared=c.flag("share_att_key", False), far=far)
     layer = post_norm(attention, two_matrices(c), norm_of(c))
     if normed and span is None:
         raise SourceError(f"{c.where}: norm_rel_ebd asks for a norm of relative positions; relative_attention is false")

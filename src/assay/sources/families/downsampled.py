@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from assay.blocks import Norm
+from assay.blocks import Decoder, Head, Norm
 from assay.blocks.towers import Drawn, Multimodal, Tower
 from assay.records import replace
 from assay.sources.config import Config
 from assay.sources.families.clip import VISION2, siglip2_vision
-from assay.sources.families.common import ACTIVATIONS, family, under
+from assay.sources.families.common import ACTIVATIONS, Names, family, under
 from assay.sources.families.llava import CROPS, PLACE, features, kept, seen
 from assay.sources.families.multimodal import CLASSES, beside, text_of
 from assay.spec import Op, Sight, ops
@@ -48,10 +48,16 @@ def merged(norm: Norm | None, made: list[Op], drop: str = "y = rename(x[b n d]) 
     return [*start, *(norm.ops("y", "y", "merge", "b o d q", "q d") if norm is not None else []), *made]
 
 
+def unscaled(text: Decoder, names: Names) -> tuple[Decoder, Names]:
+    """The text model whose logits are as the head makes them: within these classes they are not scaled."""
+    head = text.head
+    return (replace(text, head=replace(head, scale=None)) if isinstance(head, Head) else text), names
+
+
 def gated(c: Config, tower: Tower, whole: int | None, norm: Norm | None, drop: str) -> Multimodal:
     """Two matrices around a gate; the first one's columns are both what is gated and the gate."""
     c.inert("alignment_activation_fn", "SwiGLU")
-    text = text_of(c, "cohere2", tied=True)
+    text = unscaled(*text_of(c, "cohere2", tied=True))
     out = int(text[0].width)
     inner, side = c.size("alignment_intermediate_size", whole or out), c.size("downsample_factor", 2)
     if inner % 2:

@@ -30,7 +30,7 @@ _NAMES = stored("esm.", moved(Ga="attention.LayerNorm", Gm="LayerNorm")) | {
     "Ge": "esm.embeddings.layer_norm.weight",
     "Gf": "esm.encoder.emb_layer_norm_after.weight",
     "Wcontact": "esm.contact_head.regression.weight[1 pairs]",
-    "Wcontact_bias": "esm.contact_head.regression.bias[1]",
+    "Wcontact_bias": "esm.contact_head.regression.bias[one]",
     "Freq": "~esm.rotary_embeddings.inv_freq",
 }
 
@@ -59,7 +59,7 @@ def _masked(c: Config, made: Decoder) -> MaskedHead:
         ),
         Class(TOKEN, "ForTokenClassification", _with_contacts(each_label), {"Wscore": "classifier.weight"}),
     ),
-    harmless=("vocab_list", "token_dropout", "mask_token_id", "esmfold_config"),
+    harmless=("vocab_list", "mask_token_id", "esmfold_config"),
 )
 def esm(c: Config) -> Encoder:
     """Positions are rotated (ESM-2) or looked up (ESM-1b)."""
@@ -79,9 +79,14 @@ def esm(c: Config) -> Encoder:
     limit = None if turned else reach(c, padded=True)
     rows = () if turned else (("position", c.size("max_position_embeddings")),)
     c.flag("tie_word_embeddings", True)
+    offset = None if limit is None else c.size("max_position_embeddings") - limit or None
+    # words that are masked are left out, and the others grow by as many as they are
+    grown = "0.88 / share of words not masked" if c.flag("token_dropout", False) else None
     before = norm if c.has("emb_layer_norm_before") and c.flag("emb_layer_norm_before", False) else None
     return Encoder(
-        Tables(c.size("vocab_size"), d, norm=before, tables=rows, frequencies=stored_angles),
+        Tables(
+            c.size("vocab_size"), d, norm=before, tables=rows, frequencies=stored_angles, offset=offset, scale=grown
+        ),
         (pre_norm(attention, two_matrices(c), norm),) * depth(c),
         None,
         limit=limit,

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from assay.blocks import Attention, Mlp, Norm, Rope
-from assay.blocks.towers import Drawn, Multimodal, Patches, Tower
+from assay.blocks.towers import Drawn, Multimodal, Patches, Tower, Watched
 from assay.records import replace
 from assay.sources.config import Config
 from assay.sources.families.clip import AS_MADE, VISION, alone, clip_vision, siglip_vision
@@ -116,7 +116,19 @@ def kept(c: Config, tower: Tower, usual: str) -> tuple[Tower, str]:
             c.fail("vision_feature_select_strategy", "full where images may have any size")
         return tower, "y = rename(x[b n d]) -> [b o d]"
     left = int(length) - (1 if strategy == "default" else 0)
-    return replace(tower, axes={**tower.axes, "o": left}), "y = slice(x[b n d]) -> [b o d]"
+    at = f", at={int(length) - left}" if left < int(length) else ""
+    return replace(tower, axes={**tower.axes, "o": left}), f"y = slice(x[b n d]{at}) -> [b o d]"
+
+
+def watched(tower: Tower, drop: str, index: int | list[int]) -> tuple[Tower, str]:
+    """The tower with the layer marked whose output is projected, and the op that reads it: not always the last."""
+    (at,) = index if isinstance(index, list) else [index]
+    layer = tower.depth + at if at < 0 else at - 1
+    if layer == tower.depth - 1 or not 0 <= layer < tower.depth:
+        return tower, drop
+    layers = list(tower.layers)
+    layers[layer] = Watched(layers[layer].steps, "layer, projected")
+    return replace(tower, layers=tuple(layers)), drop.replace("x[", "seen[")
 
 
 def two(c: Config, width: int, out: int, many: int, drop: str, norm: Norm | None = None, bias: bool = True) -> Drawn:
@@ -125,7 +137,7 @@ def two(c: Config, width: int, out: int, many: int, drop: str, norm: Norm | None
     one, other = (", Wp1_bias[j]", ", Wp2_bias[j]") if bias else ("", "")
     made: list[Op] = ops("tower", drop)
     if many > 1:
-        made += ops("tower", "y = repeat(y[b o d]) -> [b o q d]")  # each of another layer
+        made += ops("tower", "y = repeat(y[b o d], of=layers) -> [b o q d]")  # each of another layer
         if norm is not None:
             made += norm.ops("y", "y", "projector", "b o q d", "q d")
     weight = "q d" if many > 1 else "d"
@@ -142,8 +154,9 @@ def llava_like(
     c: Config, usual: str, whole: Mapping[str, Any], text: str, strategy: str = "default", either: bool = True
 ) -> Multimodal:
     """A tower, two matrices, a text model."""
-    tower, drop = kept(c, seen(c, usual, whole), strategy)
+    index = c.data.get("vision_feature_layer", -2)
     many = features(c, -2)
+    tower, drop = watched(*kept(c, seen(c, usual, whole), strategy), index if many == 1 else -1)
     read = text_of(c, text, tied=False, either=either)
     bias = c.flag("multimodal_projector_bias", True)
     made = replace(tower, ends=(*tower.ends, two(c, tower.width, read[0].width, many, drop, bias=bias)))
@@ -200,7 +213,8 @@ def ended(made: Multimodal) -> Multimodal:
 def vipllava(c: Config) -> Multimodal:
     """Cai et al. 2023, arXiv:2312.00784: the outputs of several layers, normed together."""
     tower = seen(c, "clip_vision_model", CLIP_LARGE)
-    tower, drop = replace(tower, axes={**tower.axes, "o": int(tower.axes["n"]) - 1}), "y = slice(x[b n d]) -> [b o d]"
+    tower = replace(tower, axes={**tower.axes, "o": int(tower.axes["n"]) - 1})
+    drop = "y = slice(x[b n d], at=1) -> [b o d]"
     many = features(c, [-2, -5, -8, -11, 6])
     norm = Norm("layernorm", "gain+bias", c.positive("projector_layernorm_eps", 1e-5))
     read = text_of(c, "llama", tied=False)

@@ -223,6 +223,7 @@ def luke(c: Config) -> Encoder:
         tables=(("position", c.size("max_position_embeddings")), ("type", c.size("type_vocab_size"))),
         entities=c.size("entity_vocab_size", 500000),
         entity_width=c.size("entity_emb_size", 256),
+        offset=words.offset,
     )
     made = with_attention(made, dense_attention(c, made.width, kind=Reserved, spare=spare))
     return replace(made, embedding=embedding)

@@ -220,7 +220,7 @@ def internvl(c: Config) -> Multimodal:
     text = text_of(c, "qwen2", tied=True)
     act = ACTIVATIONS[c.word("projector_hidden_act", "gelu", ACTIVATIONS)]
     made = [] if seen.flag("use_mean_pooling", True) else Norm("layernorm", "gain+bias", eps).ops("x", "x", "f")
-    made += ops("tower", "y = slice(x[b n d]) -> [b p d]", "y = columns(y[b p d]) -> [b o d q]")
+    made += ops("tower", "y = slice(x[b n d], at=1) -> [b p d]", "y = columns(y[b p d]) -> [b o d q]")
     made += Norm("layernorm", "gain+bias", 1e-5).ops("y", "y", "merge", "b o d q", "q d")
     made += ops(
         "tower",

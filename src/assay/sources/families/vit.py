@@ -128,12 +128,14 @@ def averaged(c: Config, made: Tower) -> Ending:
         *ops(
             "head",
             "y = first(x[b n d]) -> [b d]",
-            "z = mean(x[b n d]) -> [b d]",
+            "z = slice(x[b n d], at=1) -> [b p d]",
+            "z = mean(z[b p d]) -> [b d]",
             "y = concat(y[b d], z[b d]) -> [b s]",
             "logits = linear(y[b s], Wscore[s l], Bscore[l]) -> [b l]",
         ),
     )
-    return Drawn("head", made_ops, {"d": made.width, "s": 2 * made.width, "l": labels(c)})
+    patches = int(made.axes["n"]) - 1
+    return Drawn("head", made_ops, {"d": made.width, "p": patches, "s": 2 * made.width, "l": labels(c)})
 
 
 def taught(c: Config, made: Tower) -> Ending:
@@ -145,7 +147,7 @@ def taught(c: Config, made: Tower) -> Ending:
             "head",
             "y = first(x[b n d]) -> [b d]",
             "logits = linear(y[b d], Wscore[d l], Bscore[l]) -> [b l]",
-            "z = first(x[b n d]) -> [b d]",
+            "z = first(x[b n d], at=1) -> [b d]",
             "taught = linear(z[b d], Wtaught[d l], Wtaught_bias[l]) -> [b l]",
             "logits = add(logits[b l], taught[b l]) -> [b l]",
             "logits = scale(logits[b l], by=0.5) -> [b l]",
@@ -320,7 +322,7 @@ def averaged_patches(c: Config, made: Tower, *lines: str) -> Ending:
     """The mean of the patches, normed, or the first token of what is normed."""
     norm, patches = norm_of(c), int(made.axes["n"]) - 1
     if c.flag("use_mean_pooling", True):
-        pooled = ops("head", "y = slice(x[b n d]) -> [b p d]", "y = mean(y[b p d]) -> [b d]")
+        pooled = ops("head", "y = slice(x[b n d], at=1) -> [b p d]", "y = mean(y[b p d]) -> [b d]")
         pooled += norm.ops("y", "y", "mean", "b d")
     else:
         pooled = [*norm.ops("x", "x", "f"), *ops("head", "y = first(x[b n d]) -> [b d]")]
@@ -358,7 +360,7 @@ def beit(c: Config) -> Tower:
     gained = (c.number("layer_scale_init_value", 0.1) or 0) > 0
 
     def layer(holds: bool) -> Layer:
-        attention = replace(flat, relative=distances, relative_here=holds)
+        attention = replace(flat, relative=distances, relative_here=holds, relative_far=None)
         return pre_norm(Gained(attention), Gained(mlp), norm) if gained else pre_norm(attention, mlp, norm)
 
     start = Patches(

@@ -1,0 +1,289 @@
+"""What is seen and heard: encoders of images, a pair that reads sound, models of text beside a tower."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from execution import twins
+from execution.twins import torch
+
+import assay
+from assay.kinds import KINDS
+
+SEES: dict[str, Any] = {
+    "hidden_size": 32,
+    "intermediate_size": 48,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "image_size": 32,
+    "patch_size": 8,
+}
+DINO: dict[str, Any] = {**{key: value for key, value in SEES.items() if key != "intermediate_size"}, "mlp_ratio": 2}
+POOLED, LAST, LOGITS = "pooler_output", "last_hidden_state", "logits"
+VISION: dict[str, tuple[dict[str, Any], str, str]] = {
+    "vit": (SEES, "ViTModel", POOLED),
+    "vit, labels": (SEES | {"num_labels": 5}, "ViTForImageClassification", LOGITS),
+    "deit": (SEES, "DeiTModel", POOLED),
+    "deit, taught": (SEES | {"num_labels": 5}, "DeiTForImageClassificationWithTeacher", LOGITS),
+    "beit": (SEES, "BeitModel", POOLED),
+    "beit, labels": (SEES | {"num_labels": 5}, "BeitForImageClassification", LOGITS),
+    "beit, first": (SEES | {"use_absolute_position_embeddings": True, "use_mean_pooling": False}, "BeitModel", POOLED),
+    "vit_msn": (SEES, "ViTMSNModel", LAST),
+    "dinov2": (DINO, "Dinov2Model", LAST),
+    "dinov2, labels": (DINO | {"num_labels": 5}, "Dinov2ForImageClassification", LOGITS),
+    "dinov2_with_registers": (DINO | {"num_register_tokens": 3}, "Dinov2WithRegistersModel", LAST),
+    "siglip_vision_model": (SEES, "SiglipVisionModel", POOLED),
+    "clip_vision_model": (SEES, "CLIPVisionModel", POOLED),
+}
+
+
+def images(batch: int = 2) -> Any:
+    """Random images, 32 x 32."""
+    return torch.randn(batch, 3, 32, 32, generator=torch.Generator().manual_seed(3))
+
+
+def ours(their: Any) -> Any:
+    """Our model of the library's class, with its weights."""
+    own = assay.build(assay.load(their.config, cls=type(their).__name__)).eval()
+    state = their.state_dict()
+    own.load_state_dict({name: state[name] for name in own.state_dict()})
+    return own
+
+
+@pytest.mark.parametrize("case", VISION)
+def test_images(case: str) -> None:
+    config, cls, result = VISION[case]
+    their = twins.theirs({"model_type": case.partition(",")[0], **config}, cls)
+    own = ours(their)
+    with torch.no_grad():
+        twins.agree(own(pixels=images()), their(pixel_values=images())[result])
+    assert assay.measure(own, pixels=images()).flops.forward == assay.count(own.description, batch=2).flops.total
+
+
+def test_an_image_may_be_cut_before() -> None:
+    own = ours(twins.theirs({"model_type": "vit", **SEES}, "ViTModel"))
+    patches = images().unfold(2, 8, 8).unfold(3, 8, 8).permute(0, 2, 3, 1, 4, 5).flatten(1, 2)
+    with torch.no_grad():
+        assert torch.equal(own(pixels=patches), own(pixels=images()))
+
+
+def test_what_a_tower_is_given_has_its_axes() -> None:
+    own = assay.build(assay.load(twins.theirs({"model_type": "vit", **SEES}, "ViTModel").config), device="meta")
+    with pytest.raises(assay.BuildError, match="an image has the axes b p i y z; 3 are given"):
+        own(pixels=torch.zeros((3, 32, 32), device="meta"))
+    with pytest.raises(assay.BuildError, match="runs on pixels: give it by that name"):
+        own(torch.zeros((1, 3), dtype=torch.long, device="meta"))
+    with pytest.raises(assay.BuildError, match="axis p has 4 elements, and the description says 16"):
+        own(pixels=torch.zeros((1, 3, 16, 16), device="meta"))
+
+
+READS: dict[str, Any] = {
+    "hidden_size": 32,
+    "intermediate_size": 48,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "vocab_size": 101,
+}
+
+
+@pytest.mark.parametrize(("model_type", "end"), [("clip", 2), ("clip", 7), ("siglip", None)])
+def test_both_towers_of_images_and_texts(model_type: str, end: int | None) -> None:
+    reads = READS | ({} if end is None else {"eos_token_id": end, "bos_token_id": 0, "pad_token_id": 1})
+    config = {"model_type": model_type, "text_config": reads, "vision_config": SEES}
+    config |= {"projection_dim": 24} if model_type == "clip" else {}
+    their = twins.theirs(config, "AutoModel")
+    own = twins.ours(their)
+    text = twins.ids(their)
+    if end == 7:
+        text[text == end] = 8
+        text[0, 4] = text[1, 9] = text[1, 11] = end
+    with torch.no_grad():
+        seen, read = (f.pooler_output for f in (their.get_image_features(images()), their.get_text_features(text)))
+        twins.agree(own(pixels=images()), seen)
+        twins.agree(own(text), read)
+    with pytest.raises(assay.BuildError, match="give tokens or pixels, not both"):
+        own(text, pixels=images())
+
+
+HEARS: dict[str, Any] = {
+    "d_model": 32,
+    "encoder_layers": 2,
+    "decoder_layers": 3,
+    "encoder_attention_heads": 4,
+    "decoder_attention_heads": 4,
+    "encoder_ffn_dim": 48,
+    "decoder_ffn_dim": 40,
+    "vocab_size": 101,
+    "num_mel_bins": 8,
+    "max_source_positions": 12,
+    "max_target_positions": 30,
+    "pad_token_id": 1,
+    "bos_token_id": 0,
+    "eos_token_id": 2,
+    "decoder_start_token_id": 2,
+    "suppress_tokens": None,
+    "begin_suppress_tokens": None,
+}
+
+
+def test_sound() -> None:
+    """Whisper: frames, two convolutions, an encoder; a decoder step by step, and what it generates."""
+    their = twins.theirs({"model_type": "whisper", **HEARS}, "AutoModelForSpeechSeq2Seq")
+    own = twins.ours(their)
+    frames = torch.randn(2, 24, 8, generator=torch.Generator().manual_seed(3))
+    target = twins.ids(their, 7)
+
+    def expected(tokens: Any) -> Any:
+        return their(input_features=frames.transpose(1, 2), decoder_input_ids=tokens).logits
+
+    with torch.no_grad():
+        twins.agree(own(target, frames), expected(target))
+        cache = own.cache()
+        steps = [own(target[:, :3], frames, cache=cache)]
+        steps += [own(target[:, i : i + 1], cache=cache) for i in range(3, 7)]
+        twins.agree(torch.cat(steps, 1), expected(target))
+        text = target[:, :1]
+        for _ in range(8):
+            text = torch.cat((text, expected(text)[:, -1:].argmax(-1)), 1)
+    assert own.generate(target[:, :1], 8, frames).tolist() == text.tolist()
+    said = assay.count(own.description, batch=2, tokens=7, source=24).flops.total
+    assert assay.measure(own, target, frames).flops.forward == said
+
+
+TEXT: dict[str, Any] = READS | {"num_key_value_heads": 2, "pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2}
+TURNED = TEXT | {"rope_parameters": {"rope_type": "default", "rope_theta": 10000.0, "mrope_section": [1, 1, 2]}}
+QWEN = {"image_token_id": 99, "video_token_id": 100, "vision_start_token_id": 98, "vision_end_token_id": 97}
+PATCHED = {"depth": 2, "hidden_size": 32, "num_heads": 4, "patch_size": 8}
+CLIP, SIGLIP = ({"model_type": f"{name}_vision_model", **SEES} for name in ("clip", "siglip"))
+UNSEEN = "order positions are gathered is not said"  # of several patches that become one
+TURNS = "pairs laid out as axial"
+BESIDE: dict[str, tuple[dict[str, Any], str | None]] = {
+    "llava": ({"vision_config": CLIP, "text_config": TEXT | {"model_type": "llama"}, "image_token_index": 100}, None),
+    "llava_next": (
+        {"vision_config": CLIP, "text_config": TEXT | {"model_type": "llama"}, "image_token_index": 100},
+        None,
+    ),
+    "paligemma": (
+        {
+            "vision_config": SIGLIP,
+            "text_config": TEXT | {"model_type": "gemma", "head_dim": 8},
+            "image_token_index": 100,
+            "projection_dim": 32,
+        },
+        None,
+    ),
+    "gemma3": (
+        {
+            "vision_config": SIGLIP,
+            "text_config": TEXT | {"model_type": "gemma3_text", "head_dim": 8, "sliding_window": 5},
+            "mm_tokens_per_image": 4,
+            "image_token_index": 100,
+        },
+        UNSEEN,
+    ),
+    "mistral3": (
+        {
+            "vision_config": {"model_type": "pixtral", **SEES},
+            "text_config": TEXT | {"model_type": "mistral"},
+            "image_token_index": 100,
+            "spatial_merge_size": 2,
+        },
+        TURNS,
+    ),
+    "idefics3": (
+        {
+            "vision_config": SEES,
+            "text_config": TEXT | {"model_type": "llama"},
+            "image_token_id": 100,
+            "scale_factor": 2,
+        },
+        UNSEEN,
+    ),
+    "internvl": (
+        {
+            "vision_config": SEES | {"image_size": [32, 32], "patch_size": [8, 8]},
+            "text_config": TEXT | {"model_type": "qwen2"},
+            "image_token_id": 100,
+        },
+        UNSEEN,
+    ),
+    "aya_vision": (
+        {
+            "vision_config": SIGLIP,
+            "text_config": TEXT | {"model_type": "cohere2", "sliding_window": 5},
+            "image_token_index": 100,
+        },
+        UNSEEN,
+    ),
+    "qwen2_vl": (
+        {"vision_config": PATCHED | {"embed_dim": 32, "mlp_ratio": 2}, "text_config": TURNED, **QWEN},
+        TURNS,
+    ),
+    "qwen2_5_vl": (
+        {
+            "vision_config": PATCHED | {"intermediate_size": 48, "out_hidden_size": 32, "fullatt_block_indexes": [1]},
+            "text_config": TURNED,
+            **QWEN,
+        },
+        TURNS,
+    ),
+    "qwen3_vl": (
+        {
+            "vision_config": PATCHED
+            | {
+                "intermediate_size": 48,
+                "out_hidden_size": 32,
+                "num_position_embeddings": 16,
+                "deepstack_visual_indexes": [0, 1],
+            },
+            "text_config": TURNED | {"head_dim": 8},
+            **QWEN,
+        },
+        TURNS,
+    ),
+}
+
+
+@pytest.mark.parametrize("model_type", BESIDE)
+def test_text_beside_a_tower(model_type: str) -> None:
+    """Without an image the text model is what runs; a tower that is not run says why when it is asked for."""
+    config, why = BESIDE[model_type]
+    their = twins.theirs({"model_type": model_type, **config}, "AutoModelForImageTextToText")
+    own = twins.ours(their)
+    text = torch.randint(3, 90, (2, 13), generator=torch.Generator().manual_seed(1))
+    with torch.no_grad():
+        expected = their(input_ids=text).logits
+        twins.agree(own(text), expected)
+        cache = own.cache()
+        steps = [own(text[:, :6], cache=cache), *(own(text[:, i : i + 1], cache=cache) for i in range(6, 13))]
+        twins.agree(torch.cat(steps, 1), expected)
+    assert assay.measure(own, text).flops.forward == assay.count(own.description, batch=2, tokens=13).flops.total
+    if why is not None:
+        with pytest.raises(assay.BuildError, match=f"is run without its tower: .*{why}"):
+            own(pixels=images())
+
+
+@pytest.mark.parametrize("model_type", [name for name, (_, why) in BESIDE.items() if why is None])
+def test_a_tower_beside_a_text(model_type: str) -> None:
+    their = twins.theirs({"model_type": model_type, **BESIDE[model_type][0]}, "AutoModelForImageTextToText")
+    own = twins.ours(their)
+    with torch.no_grad():
+        if model_type == "llava_next":  # which joins the tiles of an image afterwards
+            strategy = their.config.vision_feature_select_strategy
+            tiles = their.model.vision_tower(images(), output_hidden_states=True)
+            hidden = tiles.hidden_states[their.config.vision_feature_layer]
+            expected = their.model.multi_modal_projector(hidden[:, 1:] if strategy == "default" else hidden)
+        else:
+            features = their.get_image_features(images())
+            expected = features.pooler_output if hasattr(features, "pooler_output") else features
+            expected = torch.stack(list(expected)) if isinstance(expected, (tuple, list)) else expected
+        twins.agree(own(pixels=images()), expected)
+
+
+def test_every_kind_runs_or_says_why_not() -> None:
+    from assay.execution.sites import NOT_RUN, RULES
+
+    assert all(why.strip() for why in NOT_RUN.values())
+    assert not set(NOT_RUN) & set(RULES)
+    assert set(KINDS) == set(RULES) | set(NOT_RUN)
