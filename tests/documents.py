@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from errata import errata
-from pages import published, python_reference, reports
+from pages import differences, held, published, python_reference, reports
 
 ROOT = Path(__file__).parents[1]
 _FENCE = re.compile(r'^```(?P<lang>\w*)(?: title="(?P<title>[\w.-]+)")?\n(?P<code>.*?)^```$', re.MULTILINE | re.DOTALL)
@@ -121,7 +121,7 @@ def _run_console(example: Example, folder: Path, environment: dict[str, str]) ->
     return wrong
 
 
-_DRAWN = re.compile(r"^assay sweep .*--plot (?P<name>[\w-]+\.svg)$", re.DOTALL)
+_DRAWN = re.compile(r"^assay (?:sweep .*--plot|draw .*--out) (?P<name>[\w.-]+\.svg)$", re.DOTALL)
 PICTURES = ROOT / "docs" / "pictures"
 
 
@@ -132,8 +132,11 @@ def pictures(text: str) -> dict[str, str]:
 
 
 def provenance(picture: Path) -> str:
-    """What a picture says of the figures that it shows."""
-    found = re.search(r"rows sha256 [0-9a-f]{64}", picture.read_text(encoding="utf-8"))
+    """What a picture says of the figures that it shows; a diagram is compared as a whole."""
+    text = picture.read_text(encoding="utf-8")
+    if 'class="assay-diagram"' in text:
+        return text
+    found = re.search(r"rows sha256 [0-9a-f]{64}", text)
     assert found, f"{picture.name} does not say which figures it shows"
     return found[0]
 
@@ -212,6 +215,8 @@ GENERATED: dict[str, Callable[[], str | None]] = {
     "families": families_table,
     "family": sample_diff,
     "python": python_reference,
+    "held": held,
+    "differences": differences,
     "published": published,
     "reports": reports,
     "errata": errata,

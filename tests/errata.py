@@ -55,6 +55,12 @@ def block() -> Iterator[Row]:
     first, mean = (crossing(m, "scores-weights", convention=c) for c in ("matmul", "causal"))
     eighth = decode[8192].flops
     yield (
+        "parameters and FLOPs of a token follow from six values of the config",
+        "six",
+        f"eight: Llama 3 8B has {p.total:,} parameters, with a tied head {p.total - p.head:,}",
+        "whether the MLP is gated and the head tied decides too, and for FLOPs the context",
+    )
+    yield (
         "below “a few thousand” tokens the weights set the cost of Llama 3 8B, beyond it the context",
         "a few thousand",
         f"{first:,} for the last token, {mean:,} for the mean of a causal prompt",
@@ -88,6 +94,24 @@ def block() -> Iterator[Row]:
         "7 %",
         f"attention adds {scores}, the table in N takes {embedding} off",
         "N counts a table that nothing is multiplied with",
+    )
+    yield (
+        "Kaplan et al. have 2 L n d for attention, since the average query sees half the window",
+        "2N + 2 L n d",
+        f"their N is without embeddings: {p.non_embedding:,}, not {p.total:,}",
+        "their paper takes the 2 for the multiply-add, and gives no causal reason; the value fits it",
+    )
+    yield (
+        "the factor three of training assumes that masked blocks are skipped",
+        "3 ×",
+        "3 × either way",
+        "two products backward for one forward, masked or not; only half the context assumes it",
+    )
+    yield (
+        "training keeps about S·d values for each of a dozen tensors of a block (Korthikanti et al. 2022)",
+        "12 and more × S·d",
+        f"S·d(34 + 5hS/d) bytes: scores pass the rest at S = 6.8k, {34 * 128 // 5} tokens for heads of 128",
+        "the quadratic term of that paper is left out; there is none where scores are recomputed",
     )
     norms = counted("gpt-3-175b", tokens=1).parameters.by_part["norm"]
     yield (
@@ -151,6 +175,18 @@ def quadratic() -> Iterator[Row]:
         "n(n + 1)/2 in a decoder",
         "above the diagonal the mask is known before any score is",
     )
+    yield (
+        "AV makes n² multiplications of a weight with a value",
+        "n²",
+        "n² v",
+        "each weight multiplies a vector of v elements",
+    )
+    yield (
+        "a multiplication and an addition are two, counted as one fused operation",
+        "2",
+        "2 for each multiply-add",
+        "one instruction, two FLOPs",
+    )
     long = {"n": 4096, "d": 768}
     of = _flops(**long)
     wide, longer = (_flops(**{**long, key: 2 * value}) / of for key, value in (("d", 768), ("n", 4096)))
@@ -165,6 +201,12 @@ def quadratic() -> Iterator[Row]:
         "2 ×, 4 ×",
         f"{times(wide)} and {times(longer)} at n = 4,096, d = 768",
         "2 to 4 either way; equal, 3 ×, at n = 6d; below it width is the dearer one",
+    )
+    yield (
+        "so the speed of inference follows",
+        "speed",
+        "that of a prefill",
+        "a decode step reads all weights: its time follows bytes, d² + n d",
     )
 
 
@@ -204,12 +246,34 @@ def crossover() -> Iterator[Row]:
     )
     yield ("24nd² and 4n²d are equal at 2d to 4d", "2d to 4d", f"6d: {weights:,} for d = 768", "24nd² = 4n²d")
     yield (
+        "a FLOP is a multiply-add",
+        "1",
+        "2",
+        "all formulas of the article have 2 for each; with 1 every one of them would halve",
+    )
+    yield (
         "below 4d the MLP's hidden activations are larger than the scores",
         "4d",
         f"below f/h tokens: {ends[g]:,} in GPT-2, {ends['llama-7b']:,} in LLaMA 7B",
         "each of h heads has a matrix of its own: hn² against nf",
     )
     yield ("rotation, mask and softmax are O(n²) each", "O(n²)", "O(nd), O(hn²), O(hn²)", "heads have their own scores")
+    yield ("scores of a block are n² elements", "n²", "h n²", "one matrix for each of h heads")
+    yield (
+        "biases and norms are Θ(Ld)",
+        "Θ(Ld)",
+        "parameters Θ(Ld), FLOPs Θ(Lnd)",
+        "each token is normed",
+    )
+    yield (
+        "activations per token: nd, hn², 4nd; the cache per batch",
+        "per token; per batch",
+        "per sequence",
+        "each expression holds n already, and none holds the batch",
+    )
+    plain = assay.load("llama-7b", sizes={"layers": 1, "mlp.width": 4 * 4096})
+    attention = assay.count(plain, tokens=2048).flops.by_part["attention"]
+    yield ("attention of a block of LLaMA 7B at 2,048", "3.43 · 10¹¹", f"{attention:,}", "cut off, not rounded")
     yield (
         "attention outgrows the MLP as n²",
         "n²",
@@ -301,6 +365,28 @@ def papers() -> Iterator[Row]:
         "14.7B, 13.1B without embeddings",
         f"{qwen.total:,} and {qwen.non_embedding:,}",
         "cut off, not rounded",
+    )
+    large = counted("t5-large", tokens=1).parameters
+    table_of = 32128 * model("t5-large").width
+    yield (
+        "T5 large",
+        "770M",
+        f"{large.total:,}; {large.total + table_of:,} with a head of its own",
+        "the head is tied, as in the other sizes, which are printed without one",
+    )
+    seventy = total("llama-2-70b")
+    yield (
+        "Llama 2 70B, metadata of its files",
+        "68,976,653,312",
+        f"{seventy:,}",
+        f"{68_976_653_312 - seventy:,} elements are buffers: 64 rotary frequencies in each of 80 layers",
+    )
+    latent, grouped = (counted(n, tokens=1).cache.marginal_bytes_per_token for n in ("deepseek-v2", "deepseek-67b"))
+    yield (
+        "DeepSeek-V2, its cache against DeepSeek 67B's",
+        "93.3 % less",
+        f"{100 * (1 - latent / grouped):.1f} % less: {latent:,} for {grouped:,} B a token in 16 bits",
+        f"{100 * (1 - latent * 6 / 16 / grouped):.1f} % compares 6-bit elements with 16-bit ones",
     )
     whisper = [total(f"whisper-{size}") for size in ("tiny", "base", "large-v3-turbo")]
     yield (

@@ -9,6 +9,8 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -136,44 +138,98 @@ def prose(doc: str) -> str:
 # -- figures held against others -------------------------------------------------------------------------------------
 
 
+@dataclass(frozen=True)
+class Published:
+    """A row of the published figures, and ours in its unit."""
+
+    row: dict[str, Any]
+    ours: float
+
+    @property
+    def printed(self) -> float:
+        return float(self.row["value"])
+
+    @property
+    def off(self) -> float:
+        return (self.ours - self.printed) / self.printed
+
+
+@lru_cache
+def _published() -> tuple[Published, ...]:
+    import test_published as known
+
+    def of(row: dict[str, Any]) -> Published:
+        unit = 1 if row["quantity"].startswith("KV bytes") else known.UNITS[row["unit"]]
+        return Published(row, float(known.FIGURES[row["quantity"]](row)) / unit)
+
+    return tuple(of(row) for row in known.COVERED if row["value_origin"] == "published")
+
+
 def published() -> str | None:
     """Published figures and ours, row by row, with how far they are apart."""
-    import test_published as held
+    import test_published as known
 
-    if not held.FILE.exists():
+    if not known.FILE.exists():
         return None
-    rows = []
-    for row in held.COVERED:
-        if row["value_origin"] != "published":
-            continue
-        unit = 1 if row["quantity"].startswith("KV bytes") else held.UNITS[row["unit"]]
-        ours = float(held.FIGURES[row["quantity"]](row)) / unit
-        printed = float(row["value"])
-        off = (ours - printed) / printed
-        rows.append(
-            (
-                row["model"],
-                row["quantity"],
-                f"{figure(printed)} {row['unit']}".strip(),
-                figure(ours),
-                "0" if off == 0 else f"{100 * off:+.2f} %",
-                row["source"].split(";")[0].split(" (")[0],
-            )
+    rows = (
+        (
+            one.row["model"],
+            one.row["quantity"],
+            f"{figure(one.printed)} {one.row['unit']}".strip(),
+            figure(one.ours),
+            "0" if one.off == 0 else f"{100 * one.off:+.2f} %",
+            one.row["source"].split(";")[0].split(" (")[0],
         )
-    return f"{len(rows)} figures.\n\n" + table(("model", "figure", "published", "counted", "off", "source"), rows)
+        for one in _published()
+    )
+    return table(("model", "figure", "published", "counted", "off", "source"), rows)
+
+
+WITNESSED = {
+    "parameters": "every parameter, of the public implementation",
+    "tensors": "every tensor's name and shape, of the public implementation",
+    "flops": "FLOPs of prefill and decode, counted while it runs, or summed by hand",
+    "cache": "bytes of its own cache tensors",
+}
+
+
+def held() -> str:
+    """How many model types each figure is held for, by what: all of them to the unit."""
+    import json
+
+    tests = json.loads((ROOT / "src/assay/sources/witnesses.json").read_text(encoding="utf-8"))
+    rows = [
+        (says, f"{sum(1 for figures in tests.values() if figures.get(name)):,} model types", "0, to the unit")
+        for name, says in WITNESSED.items()
+    ]
+    return table(("what our figure is compared with", "for", "largest error"), rows)
+
+
+def differences() -> str | None:
+    """Of the published figures, how far they are from ours."""
+    import test_published as known
+
+    if not known.FILE.exists():
+        return None
+    off = sorted(abs(one.off) for one in _published())
+    median = off[len(off) // 2]
+    within = [sum(1 for o in off if o <= limit) for limit in (0, 0.001, 0.01)]
+    head = ("published figures", "equal", "within 0.1 %", "within 1 %", "median", "largest")
+    row = (str(len(off)), *map(str, within), f"{100 * median:.3f} %", f"{100 * off[-1]:.2f} %")
+    return table(head, [row])
 
 
 def reports() -> str | None:
     """Public reports of wrong figures: what is right, as we count it."""
     import json
 
-    import test_cases as held
+    import test_cases
 
-    if not held.FILE.exists():
+    if not test_cases.FILE.exists():
         return None
-    known = {entry["id"]: entry for entry in json.loads(held.FILE.read_text())}
+    known = {entry["id"]: entry for entry in json.loads(test_cases.FILE.read_text())}
     rows = []
-    for name, case in held.CASES.items():
+    for name, case in test_cases.CASES.items():
         entry = known[name]
         ours = case.ours()
         values = ours if isinstance(ours, tuple) else (ours,)
