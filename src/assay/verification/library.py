@@ -11,6 +11,7 @@ import torch
 from assay.counter.run import measure
 from assay.errors import AssayError
 from assay.execution.storage import names
+from assay.kinds import kind_of
 from assay.readings.count import count
 from assay.readings.tensors import tensors
 from assay.readings.training import training
@@ -80,6 +81,8 @@ class _Theirs:
         self.figures: list[Figure] = []
         self.names: list[OpFigure] = []
         self.notes: list[str] = []
+        ops = (op for segment in model.segments for op in segment.block.ops)
+        self.recurrent = any(kind_of(op).kept == "state" for op in ops)
 
     def tried(self, what: str, compare: Callable[[], None]) -> None:
         """Compare something, or note why it could not be."""
@@ -116,7 +119,7 @@ class _Theirs:
         """All tokens at once."""
         with torch.no_grad():
             found = measure(self.net, **self._inputs(self.tokens))
-        self.figures.append(Figure("prefill FLOPs", self._said(self.tokens), found.flops.forward))
+        self._flops("prefill FLOPs", self._said(self.tokens), found.flops.forward)
 
     def step(self) -> None:
         """One token behind a cache."""
@@ -127,7 +130,14 @@ class _Theirs:
                 del inputs["input_ids"]
                 inputs["encoder_outputs"] = (held.encoder_last_hidden_state,)
             found = measure(self.net, **inputs, past_key_values=held.past_key_values, use_cache=True)
-        self.figures.append(Figure("decode step FLOPs", self._said(1, self.tokens), found.flops.forward))
+        self._flops("decode step FLOPs", self._said(1, self.tokens), found.flops.forward)
+
+    def _flops(self, name: str, said: int, measured: int) -> None:
+        """A figure; of scans a note, for ours are counted in recurrent form, and others work in chunks."""
+        if self.recurrent:
+            self.notes.append(f"{name}: {measured:,} in chunks or element by element, {said:,} in recurrent form")
+        else:
+            self.figures.append(Figure(name, said, measured))
 
     def _said(self, tokens: int, past: int = 0) -> int:
         named: dict[str, Any] = {"source": self.tokens} if "source" in self.model.settings else {}
@@ -138,7 +148,7 @@ class _Theirs:
         named: dict[str, Any] = {"source": self.tokens} if "source" in self.model.settings else {}
         said = training(self.model, BATCH, self.tokens, **named)
         found = measure(self.net, **self._inputs(self.tokens), backward=True)
-        self.figures.append(Figure("training FLOPs backward", int(said.backward), found.flops.backward))
+        self._flops("training FLOPs backward", int(said.backward), found.flops.backward)
         if said.saved is not None and _dtype(self.model) == torch.float32:
             kept = found.saved.activations
             self.notes.append(
