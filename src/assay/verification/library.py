@@ -152,8 +152,8 @@ class _Theirs:
         if said.saved is not None and _dtype(self.model) == torch.float32:
             kept = found.saved.activations
             self.notes.append(
-                f"saved activations: {kept:,} B, of our execution {int(said.saved):,} B: no difference of what is "
-                "computed, but of what is copied for it"
+                f"saved activations: {kept:,} B, of our execution {int(said.saved):,} B"
+                + ("" if self.recurrent else ": no difference of what is computed, but of what is copied for it")
             )
 
 
