@@ -165,9 +165,12 @@ def _parts(pairs: Any) -> Parts:
     return made
 
 
-def trace(model: Model, asked: Setting) -> Iterator[tuple[Segment, list[TrainedOp]]]:
-    """Every layer in the order in which they run, with its ops. Raises SizeError."""
-    run = _Run(model, asked)
+def trace(model: Model, asked: Setting, whole: Model | None = None) -> Iterator[tuple[Segment, list[TrainedOp]]]:
+    """Every layer in the order in which they run, with its ops; of a part, what the `whole` model needs of it.
+
+    Raises SizeError.
+    """
+    run = _Run(model, asked, needed(whole or model))
     encoders, rest = halves(model)
     if encoders:
         for segment, layer, _ in in_order(encoders):
@@ -191,8 +194,8 @@ class _Layer:
 class _Run:
     """A pass forward over a model, each op by the rule of its kind; and which ops a gradient comes back to."""
 
-    def __init__(self, model: Model, asked: Setting) -> None:
-        self.needed = needed(model)
+    def __init__(self, model: Model, asked: Setting, carried: frozenset[str]) -> None:
+        self.needed = carried
         self.asked = asked
         self.prices = convention_of(asked.convention)
         self.sizes = asked.sizes()
@@ -244,7 +247,8 @@ class _Run:
         if found is not None:
             return found.called(axes)
         if name == "at":
-            return self.tape.once(("positions",), lambda: self.tape.new(axes, width=INDEX)).called(axes)
+            key = ("positions", *(self.tape.sizes[axis] for axis in axes))
+            return self.tape.once(key, lambda: self.tape.new(axes, width=INDEX)).called(axes)
         if name == "type":
             return self.tape.new(axes, width=INDEX)
         given = self.tape.new(axes, width=INDEX if name == "ids" else None)

@@ -188,7 +188,7 @@ class _Run:
 
     def _training(self, tower: str, found: Measurement, asked: Setting, model: Model) -> None:
         """Op by op and in all."""
-        traced = [op for _, ops in trace(model, asked) for op in ops]
+        traced = [op for _, ops in trace(model, asked, self.model) for op in ops]
         rows = {row.path: row for row in found.modules}
         unknown = {op.op.kind for op in traced if op.saved is None}
         for place, said in zip(self.watched.of(tower), traced, strict=True):

@@ -10,8 +10,9 @@ from assay.size import Size
 
 
 @saves("rename", "view", "keys", "append", "reuse", "hold", "keep", "collect", "distances")
-def same(at: Passing, x: Value) -> Value:
-    """The same elements; an axis may have another name."""
+def same(at: Passing, *given: Value) -> Value:
+    """The same elements, of a weight too; an axis may have another name."""
+    (x,) = everything(at, given)
     return at.tape.rename(x, at.op.axes)
 
 
