@@ -170,7 +170,7 @@ def trace(model: Model, asked: Setting, whole: Model | None = None) -> Iterator[
 
     Raises SizeError.
     """
-    run = _Run(model, asked, needed(whole or model))
+    run = _Run(asked, needed(whole or model))
     encoders, rest = halves(model)
     if encoders:
         for segment, layer, _ in in_order(encoders):
@@ -194,7 +194,7 @@ class _Layer:
 class _Run:
     """A pass forward over a model, each op by the rule of its kind; and which ops a gradient comes back to."""
 
-    def __init__(self, model: Model, asked: Setting, carried: frozenset[str]) -> None:
+    def __init__(self, asked: Setting, carried: frozenset[str]) -> None:
         self.needed = carried
         self.asked = asked
         self.prices = convention_of(asked.convention)
@@ -296,18 +296,25 @@ class _Run:
     def _reached(self, wanted: set[str]) -> set[tuple[int, int]]:
         """Ops that the last result depends on through gradients, or what has these names in the end."""
         found: set[tuple[int, int]] = set()
-        if not self.layers:
-            return found
-        wanted.add(self.layers[-1].segment.block.ops[-1].name)
+        end = self._end()
         for place in range(len(self.layers) - 1, -1, -1):
             if place == self.encoders - 1:
                 wanted = (wanted - {MEMORY, "x"}) | ({"x"} if MEMORY in wanted else set())
             ops = self.layers[place].segment.block.ops
             for index in range(len(ops) - 1, -1, -1):
                 op = ops[index]
-                if op.name in wanted:
+                if (place, index) == end or op.name in wanted:
                     wanted.discard(op.name)
                     found.add((place, index))
                     if passes(op):
                         wanted |= {t.name for t in op.activations}
         return found
+
+    def _end(self) -> tuple[int, int]:
+        """The op whose result is the model's: the last that reads anything."""
+        for place in range(len(self.layers) - 1, -1, -1):
+            ops = self.layers[place].segment.block.ops
+            for index in range(len(ops) - 1, -1, -1):
+                if ops[index].activations:
+                    return place, index
+        return -1, -1
