@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from importlib import import_module
-from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +19,7 @@ from assay.execution.storage import Tree, Weights, allocate
 from assay.execution.weights import load_weights, save_weights
 from assay.kinds import kind_of
 from assay.readings.binding import bind, placed
+from assay.readings.order import MEMORY, carried, halves, in_order
 from assay.readings.setting import Setting, encoded, setting
 from assay.records import dataclass, replace
 from assay.rewrites.fuse import fuse
@@ -28,9 +28,6 @@ from assay.spec import Tensor as Operand
 
 for _module in ("compress", "contract", "fused", "keys", "layout", "pointwise", "reduce", "scan", "state"):
     import_module(f"assay.execution.rules.{_module}")  # each registers the functions of its kinds
-
-SOURCE = "m"  # the axis of the setting that a segment of the encoder takes its tokens from
-MEMORY = "memory"  # what the encoder leaves, as the decoder calls it
 
 
 @dataclass(frozen=True)
@@ -103,14 +100,13 @@ class Executable(Tree):
         self.description = model
         self._runs = model = fuse(model) if fused else model
         allocate(self, model, dtype, device)
-        encoders = [s for s in model.segments if s.axes.get("n") == SOURCE]
-        self.paired = bool(encoders) and len(encoders) < len(model.segments)
-        needed = _needed(model)
-        self.source_plan = self._layers(encoders, needed) if self.paired else []
+        encoders, rest = halves(model)
+        self.paired = bool(encoders)
+        needed = carried(model)
+        self.source_plan = self._layers(encoders, needed)
         self.towers = self._towers(model, needed)
         beside = {id(s) for tower in self.towers.values() for s in tower.segments} | _comparing(model)
-        rest = [s for s in model.segments if not (self.paired and s in encoders) and id(s) not in beside]
-        self.plan = self._layers(rest, needed)
+        self.plan = self._layers([s for s in rest if id(s) not in beside], needed)
         self._each: list[Layer] | None = None
         self._checked: set[Hashable] = set()
 
@@ -200,7 +196,7 @@ class Executable(Tree):
     def each(self) -> list[Layer]:
         """The plan where every text of a batch has positions of its own."""
         if self._each is None:
-            needed = _needed(self._runs)
+            needed = carried(self._runs)
             changed = {id(s): per_text(s) for s in self._runs.segments}
             again = {id(new): self._layers([new], needed) for old, new in changed.items() if id(new) != old}
             rows = {id(s): iter(again.get(id(changed[id(s)]), ())) for s in self._runs.segments}
@@ -323,39 +319,6 @@ class Executable(Tree):
         return Layer(segment, block, layer, tuple(reversed(steps)), count, tuple(reads), gives, result, weights, self)
 
 
-def in_order(segments: Sequence[Segment]) -> Iterator[tuple[Segment, int | None, int]]:
-    """Each layer of some segments in the order in which they run, and at which turn: None where it occurs once.
-
-    Distinct layers of one stack are segments behind each other that share their indices out among them.
-    """
-    for turning, group in groupby(segments, lambda segment: bool(segment.turns)):
-        found = list(group)
-        if not turning:
-            yield from _stacked(found)
-            continue
-        for turn in sorted({turn for segment in found for turn in segment.turns}):
-            once = {id(s): replace(s, passes=1) for s in found if turn in s.turns}
-            back = {id(once[id(s)]): s for s in found if id(s) in once}
-            yield from ((back[id(segment)], layer, turn) for segment, layer, _ in _stacked(list(once.values())))
-
-
-def _stacked(segments: Sequence[Segment]) -> Iterator[tuple[Segment, int | None, int]]:
-    """The same of segments that do not take turns."""
-    stack: dict[int, Segment] = {}
-    for segment in [*segments, None]:
-        layers = segment.layers if segment is not None and segment.passes == 1 else ()
-        if not layers or stack.keys() & layers:
-            yield from ((stack[layer], layer, 0) for layer in sorted(stack))
-            stack = {}
-        if segment is None:
-            return
-        if layers:
-            stack.update(dict.fromkeys(layers, segment))
-        else:
-            for turn in range(segment.passes):
-                yield from ((segment, layer, turn) for layer in segment.layers or (None,))
-
-
 def given(call: Call, name: str, axes: tuple[str, ...], layer: Layer) -> Tensor:
     """What no op makes: ids, positions, what the caller gave. Raises BuildError."""
     found = call.given.get(name)
@@ -393,17 +356,6 @@ def per_text(segment: Segment) -> Segment:
 def _comparing(model: Model) -> set[int]:
     """Segments that compare what towers and text leave: outputs of several passes."""
     return {id(s) for s in model.segments if model.sight is not None and s.axes.get("z") == "images"}
-
-
-def _needed(model: Model) -> frozenset[str]:
-    """Names that some block reads and does not make before: what is carried from layer to layer."""
-    found = {"x"}
-    for segment in model.segments:
-        made: set[str] = set()
-        for op in segment.block.ops:
-            found |= {operand.name for operand in op.activations} - made
-            made.add(op.name)
-    return frozenset(found)
 
 
 def _static(segment: Segment) -> dict[str, int]:

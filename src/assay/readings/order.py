@@ -53,7 +53,7 @@ def _stacked(segments: Sequence[Segment]) -> Iterator[tuple[Segment, int | None,
                 yield from ((segment, layer, turn) for layer in segment.layers or (None,))
 
 
-def needed(model: Model) -> frozenset[str]:
+def carried(model: Model) -> frozenset[str]:
     """Names that some block reads and does not make before: what is carried from layer to layer."""
     found = {"x"}
     for segment in model.segments:

@@ -13,7 +13,7 @@ from assay.readings.binding import as_model, bind, placed
 from assay.readings.conventions import convention as convention_of
 from assay.readings.count import add_parts
 from assay.readings.dtypes import bytes_of
-from assay.readings.order import MEMORY, halves, in_order, needed
+from assay.readings.order import MEMORY, carried, halves, in_order
 from assay.readings.setting import Setting, setting
 from assay.readings.stored import Seen
 from assay.records import dataclass, field
@@ -170,7 +170,7 @@ def trace(model: Model, asked: Setting, whole: Model | None = None) -> Iterator[
 
     Raises SizeError.
     """
-    run = _Run(asked, needed(whole or model))
+    run = _Run(asked, carried(whole or model))
     encoders, rest = halves(model)
     if encoders:
         for segment, layer, _ in in_order(encoders):
@@ -194,8 +194,8 @@ class _Layer:
 class _Run:
     """A pass forward over a model, each op by the rule of its kind; and which ops a gradient comes back to."""
 
-    def __init__(self, asked: Setting, carried: frozenset[str]) -> None:
-        self.needed = carried
+    def __init__(self, asked: Setting, needed: frozenset[str]) -> None:
+        self.needed = needed
         self.asked = asked
         self.prices = convention_of(asked.convention)
         self.sizes = asked.sizes()
