@@ -87,7 +87,7 @@ class LatentArray(Encoder):
         start = over_width(self.embedding.ops())
         return (
             Segment("embedding", make_block("embedding", start, {**self.embedding.sizes(), "j": self.width}, names)),
-            Segment("entry", make_block("entry", self.entry.ops("x", "y"), {**sizes, **self.entry.sizes()}, names)),
+            Segment("entry", make_block("entry", self.entry.ops("x", "x"), {**sizes, **self.entry.sizes()}, names)),
             *layer_segments(self.layers, self.across, names, own),
             Segment("answer", make_block("answer", self.answer.ops("x", "y"), {**sizes, **self.answer.sizes()}, names)),
             Segment("head", make_block("head", head, {**sizes, "V": self.embedding.vocab}, names)),

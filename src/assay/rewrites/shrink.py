@@ -65,6 +65,8 @@ class _Plan:
             for block in (segment.block, segment.absorbed):
                 if block is not None:
                     self._read(block)
+        kept = {size for segment in model.segments for size in segment.axes.values() if is_integer(size)}
+        self.fixed |= {node for node in self.parent if node[1] in kept}  # as many as a segment has positions
         self.sizes = self._sizes()
         # a window must be smaller than what it is tried on, and no two of them alike
         self.window = {span: 4 + at for at, span in enumerate(sorted(self.spans))}
@@ -92,9 +94,24 @@ class _Plan:
                 nodes = [node for axis in weight.axes if (node := self._node(block, axis)) is not None]
                 if "+" not in (where.layout or "") and len(nodes) == len(weight.axes):
                     self._store(where.path, nodes)
+                self._fix_joined(block, weight.axes, where.layout)
                 if where.buffer:  # a table of constants may be square
                     for node in nodes:
                         self._union(node, next(other for other in nodes if other[1] == node[1]))
+
+    def _fix_joined(self, block: Block, axes: tuple[str, ...], layout: str | None) -> None:
+        """Axes that are stored as the product of others: positions as rows and columns."""
+        if layout is None:
+            return
+        words = {
+            word for word in layout.replace("(", " ").replace(")", " ").replace("+", " ").split() if word.isidentifier()
+        }
+        others = words - set(axes)
+        if others and set(axes) - words:
+            for axis in others | (set(axes) - words):
+                node = self._node(block, axis)
+                if node is not None:
+                    self.fixed.add(node)
 
     def _carry(self, block: Block, name: str, axes: tuple[str, ...]) -> None:
         """What one block hands to another is as wide in both."""
