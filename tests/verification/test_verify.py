@@ -52,7 +52,11 @@ def held(model_type: str) -> None:
     assert proof.differing == ()
     assert len(proof.ops) > 20
     assert any(figure.name.endswith("saved activations") for figure in proof.figures)
-    assert all(figure.measured for figure in proof.figures if "cache" not in figure.name)
+    # a tower may be one product of pixels, which keeps nothing that was made
+    text = [
+        figure for figure in proof.figures if figure.name.split()[0] in ("parameters", "prefill", "training", "saved")
+    ]
+    assert all(figure.measured for figure in text)
 
 
 def verified(name: str, capsys: pytest.CaptureFixture[str]) -> tuple[int, dict[str, Any]]:
