@@ -271,6 +271,7 @@ class Kind:
     active: Callable[[Op, Extent, Tensor], Size] | None = None  # of a weight's elements, those one token passes
     contracts: bool = False  # its work holds multiply-adds: what a matmul-only convention looks at
     borrows: bool = False  # its operand is what another layer made
+    sums: bool = False  # its result is the sum of its operands: where arrows of a diagram meet
 
 
 def view(name: str, says: str, check: Callable[[Op], None], **more: Any) -> Kind:

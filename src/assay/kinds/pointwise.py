@@ -87,7 +87,7 @@ def _check_mask(op: Op) -> None:
 _ROPE = ("width", "theta", "scaling", "style")
 
 register(
-    Kind("add", "sum of operands", _check_broadcast, _sum, attrs=("scale", "keep")),
+    Kind("add", "sum of operands", _check_broadcast, _sum, attrs=("scale", "keep"), sums=True),
     Kind("mul", "product of operands", _check_broadcast, _product),
     Kind("div", "quotient of operands", _check_broadcast, _per_element({"divide": 1})),
     Kind("lerp", "x times w plus y times 1 - w", _check_lerp, _lerp),

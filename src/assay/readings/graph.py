@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
+from assay.kinds import kind_of
 from assay.readings.ops import Operand, OpRow, list_ops
 from assay.readings.order import MEMORY, halves
 from assay.readings.setting import Setting
@@ -43,7 +44,7 @@ class Node:
     def adds(self) -> bool:
         """True for a sum of two activations that costs nothing under the convention: a point where arrows meet."""
         row = self.rows[0]
-        plain = row.op.kind == "add" and len(row.op.activations) == len(row.op.inputs) > 1
+        plain = kind_of(row.op).sums and len(row.op.activations) == len(row.op.inputs) > 1
         return len(self.rows) == 1 and plain and not row.flops
 
     def inner(self) -> dict[str, Size]:
@@ -79,7 +80,10 @@ class Flow:
 
 @dataclass(frozen=True)
 class Stage:
-    """A distinct block: its nodes in order, the arrows between them. `parameters` and `flops` are of all its layers."""
+    """A distinct block: its nodes in order, the arrows between them, the sizes of axes and of what attributes name.
+
+    `parameters` and `flops` are of all its layers.
+    """
 
     name: str
     layers: tuple[int, ...]
@@ -141,12 +145,18 @@ def graph(model: Model, asked: Setting, unrolled: bool = False) -> Graph:
                 encodes,
                 tuple(nodes),
                 known,
-                listing.sizes,
+                {**_named(segment), **listing.sizes},
                 listing.parameters,
                 listing.flops,
             )
         )
     return Graph(tuple(stages))
+
+
+def _named(segment: Segment) -> dict[str, Size]:
+    """The sizes that attributes name."""
+    values = {v for op in segment.block.ops for _, v in op.attrs if isinstance(v, str)}
+    return {axis: size for axis, size in segment.block.sizes.items() if axis in values}
 
 
 def _placed(flow: Flow, origins: Mapping[str, str]) -> Flow:
@@ -256,7 +266,7 @@ def _boxes(rows: Sequence[OpRow], links: Sequence[Sequence[int | str]], stream: 
     piece = list(range(len(rows)))  # what hangs together
     for index, found in enumerate(links):
         for source in found:
-            if isinstance(source, int) and not spine[index] and not spine[source]:
+            if not isinstance(source, str) and not spine[index] and not spine[source]:
                 old, new = piece[index], piece[source]
                 piece = [new if p == old else p for p in piece]
     label: list[tuple[int, str]] = [
@@ -281,7 +291,7 @@ def _ancestors(links: Sequence[Sequence[int | str]]) -> list[set[int]]:
     for found in links:
         mine: set[int] = set()
         for source in found:
-            if isinstance(source, int):
+            if not isinstance(source, str):
                 mine |= {source} | above[source]
         above.append(mine)
     return above
@@ -301,7 +311,7 @@ def _circular(label: Sequence[tuple[int, str]], links: Sequence[Sequence[int | s
     """True where boxes read each other in a circle."""
     reads: dict[tuple[int, str], set[tuple[int, str]]] = {one: set() for one in label}
     for index, one in enumerate(label):
-        reads[one] |= {label[source] for source in links[index] if isinstance(source, int)} - {one}
+        reads[one] |= {label[source] for source in links[index] if not isinstance(source, str)} - {one}
     while reads:
         done = {one for one, found in reads.items() if not found}
         if not done:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from assay.readings.count import Count
 from assay.readings.graph import Flow, Graph, Node, Stage
@@ -29,27 +29,33 @@ SAID = ("window", "chunk", "top", "rule")  # attributes that tell layers of one 
 LONG = 26
 
 
-def box(node: Node, flows: Sequence[Flow], index: int, unrolled: bool, wide: int = 34) -> list[str]:
+def box(stage: Stage, index: int, unrolled: bool, wide: int = 34) -> list[str]:
     """The lines of a box: what it is, the sizes within it, what it costs; sizes folded to `wide` characters."""
+    node = stage.nodes[index]
     title = name_of(node, unrolled)
     lines = [shorten(title, LONG)]
     if unrolled:
         lines += [shorten(f"{t.name} [{' '.join(t.axes)}] {shape(t)}", 40) for t in node.rows[0].inputs if t.weight]
     else:
-        told = (
-            []
-            if len(node.rows) > 1 or title == node.rows[0].op.kind or title.endswith("Norm")
-            else [node.rows[0].op.kind]
-        )
-        lines += folded(
-            [*told, *(f"{axis} {digits(size)}" for axis, size in _within(node, flows, index).items())], wide
-        )
-    lines += folded([f"{key} {value}" if key != "rule" else str(value) for key, value in _told(node).items()], wide)
+        sizes = [f"{axis} {digits(size)}" for axis, size in _within(node, stage.flows, index).items()]
+        lines += folded([*_kind(node, title), *sizes], wide)
+    lines += folded(
+        [f"{key} {value}" if key != "rule" else str(value) for key, value in _told(node, stage.sizes).items()], wide
+    )
     return [*lines, *folded(costs(node), wide)]
 
 
-def _told(node: Node) -> dict[str, object]:
-    found = {key: value for row in node.rows for key, value in row.op.attrs if key in SAID}
+def _kind(node: Node, title: str) -> list[str]:
+    """The kind of a lone op whose box has another name."""
+    named = len(node.rows) > 1 or title in (node.rows[0].op.kind, NAMES.get(node.rows[0].op.kind))
+    return [] if named else [node.rows[0].op.kind]
+
+
+def _told(node: Node, sizes: Mapping[str, Size]) -> dict[str, object]:
+    """Attributes that tell layers apart, a size's name as its number."""
+    found = {
+        key: sizes.get(v, v) if isinstance(v, str) else v for row in node.rows for key, v in row.op.attrs if key in SAID
+    }
     return {key: digits(value) if isinstance(value, int) else value for key, value in found.items()}
 
 
@@ -78,6 +84,8 @@ def name_of(node: Node, unrolled: bool = False) -> str:
         return NAMES.get(kind) or (kind if unrolled else NAMES.get(node.part, kind))
     if node.crossed and node.part == "attention":
         return "Cross-attention"
+    if node.part == "other":
+        return shorten(" · ".join(dict.fromkeys(row.op.kind for row in node.rows)), LONG)
     return NAMES.get(node.part, node.part)
 
 
@@ -140,7 +148,8 @@ def legend(graph: Graph) -> list[str]:
     """What each letter is, with its size where it has one throughout."""
     sizes: dict[str, list[Size]] = {}
     for stage in graph.stages:
-        for axis, size in stage.sizes.items():
+        used = {axis for node in stage.nodes for axis in node.inner()}
+        for axis, size in ((axis, size) for axis, size in stage.sizes.items() if axis in used):
             known = sizes.setdefault(axis, [])
             if size not in known:
                 known.append(size)

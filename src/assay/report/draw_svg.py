@@ -23,6 +23,7 @@ from assay.report.captions import (
 )
 from assay.report.geometry import Drawing, Path, Units, corners, draw
 from assay.report.layout import ENTER, LEAVE, OUTSIDE, Grid, place
+from assay.report.palette import PARTS
 from assay.spec import Model
 
 SMALL, LINE = 6.65, 15  # the width of a character of 11 pixels, the height of a line
@@ -46,14 +47,7 @@ font-size:20px;font-weight:600}
 .assay-diagram .tip{fill:#57606a}
 .assay-diagram .tip.on{fill:#24292f}
 .assay-diagram .box{fill:#ffffff;stroke:#8c959f;stroke-width:1.2}
-.assay-diagram .attention{fill:#ddeeff;stroke:#3b76b0}
-.assay-diagram .mixer{fill:#d8f3ec;stroke:#2f8574}
-.assay-diagram .mlp{fill:#fff1d6;stroke:#b07d2b}
-.assay-diagram .experts{fill:#ffe5d9;stroke:#b5623a}
-.assay-diagram .router{fill:#f6e3f3;stroke:#9a5590}
-.assay-diagram .norm{fill:#eef0f2;stroke:#8c959f}
-.assay-diagram .embedding,.assay-diagram .head{fill:#e6e3f8;stroke:#6b5fb0}
-@media (prefers-color-scheme:dark){
+LIGHT@media (prefers-color-scheme:dark){
 .assay-diagram text{fill:#e6edf3}
 .assay-diagram .dim{fill:#9da7b1}
 .assay-diagram .paper{fill:#0d1117}
@@ -63,15 +57,17 @@ font-size:20px;font-weight:600}
 .assay-diagram .tip{fill:#9da7b1}
 .assay-diagram .tip.on{fill:#e6edf3}
 .assay-diagram .box{fill:#21262d;stroke:#6e7681}
-.assay-diagram .attention{fill:#12304d;stroke:#4f94d4}
-.assay-diagram .mixer{fill:#0f3a33;stroke:#45a895}
-.assay-diagram .mlp{fill:#40300f;stroke:#c79a4b}
-.assay-diagram .experts{fill:#47271a;stroke:#d07f57}
-.assay-diagram .router{fill:#3b2038;stroke:#b876ae}
-.assay-diagram .norm{fill:#262c33;stroke:#6e7681}
-.assay-diagram .embedding,.assay-diagram .head{fill:#2a2550;stroke:#8b7fd6}
-}
+DARK}
 """
+
+
+def _style() -> str:
+    """The style, with the colours of parts."""
+    made = STYLE
+    for at, name in enumerate(("LIGHT", "DARK")):
+        rules = [f".assay-diagram .{p}{{fill:{c[at][0]};stroke:{c[at][1]}}}\n" for p, c in PARTS.items()]
+        made = made.replace(name, "".join(rules))
+    return made
 
 
 @dataclass(frozen=True)
@@ -131,7 +127,7 @@ def _frame(stage: Stage, unrolled: bool) -> Frame:
 def _texts(stage: Stage, grid: Grid, item: int, unrolled: bool, enters: int | None, goes: int | None) -> list[str]:
     held = grid.items[item]
     if held.sort == "node" and held.node is not None:
-        return box(held.node, stage.flows, item, unrolled)
+        return box(stage, item, unrolled)
     if held.sort == LEAVE and held.flow != goes:
         return ["read later"]
     if held.sort == OUTSIDE or (held.sort == ENTER and held.flow != enters):
@@ -182,7 +178,7 @@ class _Picture:
             f'<svg xmlns="http://www.w3.org/2000/svg" {opening}>',
             f"<title>{name}: what flows where, with shapes and costs</title>",
             f"<desc>{escape(_described(self.graph))}</desc>",
-            f"<style>{STYLE}</style>",
+            f"<style>{_style()}</style>",
             f'<rect class="paper" {size}/>',
             _text(MARGIN, MARGIN + 18, self.model.name, "h"),
             _text(MARGIN, MARGIN + 38, totals(self.model, self.counted)),
@@ -327,7 +323,8 @@ class _Picture:
 def _text(x: float, y: float, said: str, cls: str = "", anchor: str = "start") -> str:
     """A text; of a name with axes behind it the name is bold."""
     name, gap, axes = said.partition("  ")
-    inner = f'<tspan font-weight="700">{escape(name)}</tspan> {escape(axes)}' if gap else escape(said)
+    bold = gap and anchor == "start"  # not all viewers move what has several weights to a line's end
+    inner = f'<tspan font-weight="700">{escape(name)}</tspan> {escape(axes)}' if bold else escape(said)
     sort = f' class="{cls}"' if cls else ""
     where = f' text-anchor="{anchor}"' if anchor != "start" else ""
     return f'<text{sort}{where} x="{_n(x)}" y="{_n(y)}">{inner}</text>'

@@ -101,9 +101,17 @@ class _Paper:
         for (x, y), held in self.strokes.items():
             if not (0 <= y < len(self.cells) and 0 <= x < len(self.cells[y])) or self.cells[y][x] != " ":
                 continue
-            ways = max(held.values(), key=lambda way: (way & (UP | DOWN) == UP | DOWN, way))
-            self.cells[y][x] = STROKES[ways]
+            ways = set(held.values())
+            crossed = ways == {UP | DOWN, LEFT | RIGHT}
+            self.cells[y][x] = "│" if crossed else STROKES[_all(ways)]
         return ["".join(row).rstrip() for row in self.cells]
+
+
+def _all(ways: set[int]) -> int:
+    made = 0
+    for way in ways:
+        made |= way
+    return made
 
 
 class _Boxes:
@@ -196,7 +204,7 @@ def _texts(stage: Stage, grid: Grid, item: int, enters: int | None, goes: int | 
     if held.sort == "meet":
         return ["⊕"]
     if held.node is not None:
-        return box(held.node, stage.flows, item, False, fold)
+        return box(stage, item, False, fold)
     if held.sort == LEAVE and held.flow != goes:
         return ["read later"]
     if held.sort == OUTSIDE or (held.sort == ENTER and held.flow != enters):

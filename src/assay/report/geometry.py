@@ -66,10 +66,10 @@ class _Draw:
 
     def __init__(self, grid: Grid, box: Measure, label: Measure, units: Units) -> None:
         self.grid, self.units = grid, units
-        self.box = [box(i) for i in range(len(grid.items))]
         self.label = [label(i) for i in range(len(grid.lines))]
         self.incoming = [grid.incoming(i) for i in range(len(grid.items))]
         self.outgoing = [grid.outgoing(i) for i in range(len(grid.items))]
+        self.box = [self._wide(i, *box(i)) for i in range(len(grid.items))]
         self.middle = self._middles()
 
     def all(self) -> Drawing:
@@ -90,6 +90,16 @@ class _Draw:
         paths = [path for line in range(len(self.grid.lines)) for path in self._paths(line)]
         boxes = tuple((self._x(i), self._y(i), *self.box[i]) for i in range(len(self.grid.items)))
         return Drawing(boxes, tuple(paths), tuple(self._labels()), self.width, tops[-1] + heights[-1])
+
+    def _wide(self, item: int, wide: float, tall: float) -> Point:
+        """The size of a box, with room for every arrow that meets it."""
+        if self.grid.items[item].sort != "node":
+            return wide, tall
+        here = self.grid.items[item].column
+        columns = [self.grid.lines[line].column for line, side in self.incoming[item] if side == 0]
+        beside = max(sum(c < here for c in columns), sum(c > here for c in columns)) if len(columns) > 1 else 0
+        ports = max(self.units.enters * beside, self.units.leaves * (len(self.outgoing[item]) - 1))
+        return max(wide, 2 * ports + 2 * self.units.head + 1), tall
 
     def _of(self, row: int) -> list[int]:
         return [i for i, item in enumerate(self.grid.items) if item.row == row]

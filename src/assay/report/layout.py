@@ -92,7 +92,7 @@ def place(stage: Stage) -> Grid:
             for t in targets
         )
         lines.append(Line(flow, source, targets, lanes[flow] - least, sides))
-    return Grid(items, tuple(lines), max(rows) + 1, max(item.column for item in items) + 1)
+    return Grid(items, tuple(lines), max(rows) + 1, max(*columns, *lanes) - least + 1)
 
 
 Ends = list[tuple[int, tuple[int, ...]]]
@@ -199,11 +199,11 @@ def _columns(
 
 
 def _meets(item: int, rows: Sequence[int], columns: Sequence[int], lanes: Sequence[int], ends: Ends) -> bool:
-    """True where arrows can meet in a point: at most one from above, one from each side, and no box between."""
+    """True where arrows can meet in a point: one from above, the others from the sides, and no box between."""
     lines = [lanes[f] for f, (_, targets) in enumerate(ends) if item in targets]
     here = columns[item]
     sides = [(lane > here) - (lane < here) for lane in lines]
-    if len(set(sides)) != len(sides) or 0 not in sides:
+    if sides.count(0) != 1:
         return False
     between = [columns[i] for i in range(len(rows)) if rows[i] == rows[item] and i != item]
     return not any(

@@ -7,18 +7,8 @@ from collections.abc import Sequence
 from assay.readings.count import Count
 from assay.readings.graph import Flow, Graph, Stage
 from assay.report.captions import box, heading, origin, setting_of, shape, stream, together
+from assay.report.palette import PARTS
 from assay.spec import Model
-
-STYLES = {
-    "attention": "fill:#ddeeff,stroke:#3b76b0,color:#24292f",
-    "mixer": "fill:#d8f3ec,stroke:#2f8574,color:#24292f",
-    "mlp": "fill:#fff1d6,stroke:#b07d2b,color:#24292f",
-    "experts": "fill:#ffe5d9,stroke:#b5623a,color:#24292f",
-    "router": "fill:#f6e3f3,stroke:#9a5590,color:#24292f",
-    "norm": "fill:#eef0f2,stroke:#8c959f,color:#24292f",
-    "embedding": "fill:#e6e3f8,stroke:#6b5fb0,color:#24292f",
-    "head": "fill:#e6e3f8,stroke:#6b5fb0,color:#24292f",
-}
 
 
 def mermaid(model: Model, counted: Count, graph: Graph, unrolled: bool) -> str:
@@ -29,7 +19,10 @@ def mermaid(model: Model, counted: Count, graph: Graph, unrolled: bool) -> str:
         lines += _stage(stage, number, unrolled, used)
     lines += _between(graph)
     for part, ids in used.items():
-        lines += [f"  classDef {part} {STYLES[part]}", f"  class {','.join(ids)} {part}"]
+        lines += [
+            f"  classDef {part} fill:{PARTS[part][0][0]},stroke:{PARTS[part][0][1]},color:#24292f",
+            f"  class {','.join(ids)} {part}",
+        ]
     return "\n".join(lines) + "\n"
 
 
@@ -43,9 +36,9 @@ def _stage(stage: Stage, number: int, unrolled: bool, used: dict[str, list[str]]
         if node.adds:
             lines.append(f'    {one}(("#43;"))')
             continue
-        lines.append(f"    {one}[{_quoted(box(node, stage.flows, index, unrolled))}]")
+        lines.append(f"    {one}[{_quoted(box(stage, index, unrolled))}]")
         part = "norm" if node.rows[0].op.part == "norm" and len(node.rows) == 1 else node.part
-        if part in STYLES:
+        if part in PARTS:
             used.setdefault(part, []).append(one)
     for index, flow in enumerate(stage.flows):
         lines += _flow(flow, index, number, (enters, goes))

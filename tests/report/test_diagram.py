@@ -1,0 +1,225 @@
+"""Diagrams: nothing overlaps, every arrow ends at a box, every format is well formed."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from itertools import pairwise
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+import assay
+from assay.report import draw_svg, draw_text
+from assay.report.geometry import Drawing, corners
+from assay.report.layout import Grid
+from assay.sources.presets import presets
+
+Rect = tuple[float, float, float, float]  # left, top, right, bottom
+
+
+@cache
+def drawn(name: str, unrolled: bool = False) -> assay.Diagram:
+    model = assay.load(name)
+    return assay.draw(model, unrolled=unrolled, images=1 if "images" in model.settings else None)
+
+
+def boxes(drawing: Drawing) -> list[Rect]:
+    return [(x - w / 2, y, x + w / 2, y + h) for x, y, w, h in drawing.boxes if h]
+
+
+def overlap(a: Rect, b: Rect) -> bool:
+    return a[0] < b[2] and b[0] < a[2] and a[1] < b[3] and b[1] < a[3]
+
+
+def stretches(drawing: Drawing) -> list[tuple[int, Rect]]:
+    """Every straight piece of every line."""
+    made = []
+    for path in drawing.paths:
+        points = corners(path.points)
+        for (ax, ay), (bx, by) in pairwise(points):
+            assert ax == bx or ay == by
+            made.append((path.line, (min(ax, bx), min(ay, by), max(ax, bx), max(ay, by))))
+    return made
+
+
+def check(grid: Grid, drawing: Drawing, labels: list[tuple[int, Rect]], edge: float) -> None:
+    """`edge` is how far a box's own edge reaches in: a character, or nothing."""
+    held = boxes(drawing)
+    for n, one in enumerate(held):
+        assert not any(overlap(one, other) for other in held[n + 1 :])
+        assert not any(overlap(one, label) for _, label in labels)
+        assert one[0] >= -1
+        assert one[2] <= drawing.width + 1
+    for n, (_, label) in enumerate(labels):
+        assert not any(overlap(label, other) for _, other in labels[n + 1 :])
+        assert label[2] <= drawing.width + 1
+    found = stretches(drawing)
+    for line, piece in found:
+        for one in held:
+            inner = (one[0] + edge, one[1] + edge, one[2] - edge, one[3] - edge)
+            through = inner[0] < piece[2] and piece[0] < inner[2] and inner[1] < piece[3] and piece[1] < inner[3]
+            assert not through, "a line runs through a box"
+        for _, label in labels:
+            assert not overlap(piece, label), "a line runs through a label"
+        for other, beside in found:
+            if other <= line:
+                continue
+            ends = set(grid.lines[line].targets) & set(grid.lines[other].targets)
+            meets = any(grid.items[t].sort == "meet" for t in ends)
+            level = piece[1] == piece[3] == beside[1] == beside[3] and not meets
+            upright = piece[0] == piece[2] == beside[0] == beside[2]
+            assert not (level and piece[0] < beside[2] and beside[0] < piece[2]), "two lines on one track"
+            assert not (upright and piece[1] < beside[3] and beside[1] < piece[3]), "two lines in one column"
+    for path in drawing.paths:
+        (x, y), item = path.points[-1], grid.items[path.target]
+        bx, by, w, h = drawing.boxes[path.target]
+        if item.sort == "meet":
+            assert by <= y <= by + h
+            assert abs(x - bx) <= max(w / 2, 1)
+        else:
+            assert y == by
+            assert abs(x - bx) <= w / 2
+
+
+@pytest.mark.parametrize("name", [name for name, _ in presets()])
+@pytest.mark.parametrize("unrolled", [False, True])
+def test_nothing_overlaps_in_the_picture(name: str, unrolled: bool) -> None:
+    for stage in drawn(name, unrolled).graph.stages:
+        frame = draw_svg._frame(stage, unrolled)
+        labels: list[tuple[int, Rect]] = []
+        for label in frame.drawing.labels:
+            said = frame.labels[frame.grid.lines[label.line].flow]
+            wide = max(map(len, said)) * draw_svg.SMALL
+            left = label.x - wide if label.left else label.x
+            labels.append((label.line, (left, label.y, left + wide, label.y + 13 * len(said))))
+        check(frame.grid, frame.drawing, labels, 0)
+        for lines, (_, _, wide, tall) in zip(frame.texts, frame.drawing.boxes, strict=True):
+            if tall > 2 * draw_svg.UNITS.point:  # a box with text, which it holds
+                assert max(map(len, lines[1:]), default=0) * 6.62 <= wide - 8
+                assert draw_svg.LINE * len(lines) <= tall
+
+
+@pytest.mark.parametrize("name", [name for name, _ in presets()])
+def test_nothing_overlaps_in_text(name: str) -> None:
+    for stage in drawn(name).graph.stages:
+        for narrow in (False, True):
+            made = draw_text._Boxes(stage, narrow)
+            labels: list[tuple[int, Rect]] = []
+            for label in made.drawing.labels:
+                said = made.labels[label.line]
+                wide = max(map(len, said))
+                left = label.x - wide if label.left else label.x
+                labels.append((label.line, (left, label.y, left + wide, label.y + len(said))))
+            check(made.grid, made.drawing, labels, 0.5)
+
+
+@pytest.mark.parametrize("name", [name for name, _ in presets()])
+@pytest.mark.parametrize("unrolled", [False, True])
+def test_every_preset_draws_in_every_format(name: str, unrolled: bool) -> None:
+    made = drawn(name, unrolled)
+    lines = str(made).split("\n")
+    assert lines[0] == made.model.name
+    assert max(map(len, lines)) <= 100
+    root = ElementTree.fromstring(made.svg())
+    said = [element.text for element in root[:2]]
+    assert said[0] == f"{made.model.name}: what flows where, with shapes and costs"
+    check_mermaid(made.mermaid())
+
+
+NODE = r"[a-z]\d+[nio]\d+"
+FORMS = [
+    r"flowchart TD",
+    r"  %% .*",
+    r'  subgraph s\d+\["[^"]*"\]',
+    r"    direction TB",
+    r"  end",
+    rf'    ({NODE})(\["[^"]*"\]|\(\["[^"]*"\]\)|\(\("#43;"\)\))',
+    rf'    {NODE} -->\|"[^"|]*"\| {NODE}',
+    rf"  {NODE} ==> {NODE}",
+    r"  classDef [a-z]+ fill:#\w{6},stroke:#\w{6},color:#\w{6}",
+    rf"  class {NODE}(,{NODE})* [a-z]+",
+]
+
+
+def check_mermaid(text: str) -> None:
+    """Every line has one of the forms of a flowchart, every node that is named is one."""
+    lines = text.rstrip("\n").split("\n")
+    assert lines[0] == "flowchart TD"
+    for line in lines:
+        assert any(re.fullmatch(form, line) for form in FORMS), line
+    made = {found[1] for line in lines if (found := re.match(rf"    ({NODE})[\[(]", line))}
+    bare = re.sub(r'"[^"]*"', "", "\n".join(line for line in lines if "%%" not in line))
+    assert set(re.findall(rf"\b{NODE}\b", bare)) == made
+    assert sum("subgraph" in line for line in lines) == sum(line == "  end" for line in lines)
+
+
+def test_what_the_language_of_a_chart_would_read_is_written_otherwise() -> None:
+    from assay.report.mermaid import _plain
+
+    assert _plain('a "b" <c> & #1') == "a #quot;b#quot; #lt;c#gt; #amp; #35;1"
+
+
+def test_the_picture_of_an_encoder_decoder_has_two_columns_and_memory_arrows() -> None:
+    root = ElementTree.fromstring(drawn("t5-small").svg())
+    frames = [e for e in root.iter("{http://www.w3.org/2000/svg}rect") if e.get("class") == "frame"]
+    assert len({frame.get("x") for frame in frames}) == 2
+    chart = drawn("t5-small").mermaid()
+    numbers = {stage.name: n for n, stage in enumerate(drawn("t5-small").graph.stages)}
+    memory = re.findall(rf"  s{numbers['encoder final']}o\d+ ==> s(\d+)i\d+", chart)
+    assert [int(one) for one in memory] == [5, 6]  # both kinds of decoder layer
+
+
+def test_costs_and_shapes_stand_in_the_text() -> None:
+    text = str(drawn("llama-3-8b"))
+    # projections of 4,096 x 4,096 and of 4,096 x 1,024, two each; scores and output of 2,048 x 2,048 pairs
+    held = 2 * 4096 * 4096 + 2 * 4096 * 1024
+    spent = 2 * 2048 * held + 4 * 2048**2 * 4096
+    assert f"{held / 1e6:.2f} M params · {spent / 1e9:.1f} GFLOP" in text
+    assert "xa  b n d · 1×2048×4096" in text
+    assert "layer × 32 · layers 0–31" in text
+
+
+def test_a_line_an_op_in_unrolled_text() -> None:
+    made = drawn("llama-3-8b", True)
+    lines = str(made).split("\n")
+    for stage in made.graph.stages:
+        for node in stage.nodes:
+            op = node.rows[0].op
+            call = f"{op.name} = {op.kind}({', '.join(t.name for t in op.inputs)})"
+            assert sum(call in line for line in lines) >= 1
+    assert next(line for line in lines if "s = contract" in line).split()[:4] == ["│", "│", "●─┘", "s"]
+
+
+def test_a_block_alone() -> None:
+    block = assay.block("u = linear(x[b n d], W[d f]) -> [b n f]", d=4, f=16)
+    made = assay.draw(block, tokens=2)
+    assert [node.flops for node in made.graph.stages[0].nodes] == [2 * 2 * 4 * 16]
+    assert "1×2×16" in str(made)
+    check_mermaid(made.mermaid())
+    assert made._repr_svg_() == made.svg()
+
+
+def test_files(tmp_path: Path) -> None:
+    made = drawn("gpt-2")
+    for ending, opening in (
+        (".svg", "<svg "),
+        (".mmd", "flowchart TD\n"),
+        (".md", "```mermaid\nflowchart"),
+        (".txt", "GPT-2"),
+    ):
+        path = tmp_path / f"a{ending}"
+        made.save(str(path))
+        assert path.read_text(encoding="utf-8").startswith(opening)
+
+
+def test_refusals(tmp_path: Path) -> None:
+    made = drawn("gpt-2")
+    with pytest.raises(assay.SettingError, match=r"a.png is no picture's name; it must end in .svg, .mmd, .md or .txt"):
+        made.save("a.png")
+    with pytest.raises(assay.SettingError, match="cannot be written: No such file or directory"):
+        made.save(str(tmp_path / "none" / "a.svg"))
+    numpy = pytest.importorskip("numpy")
+    with pytest.raises(assay.SettingError, match="a picture is of one setting; its sizes must be integers"):
+        assay.draw(made.model, tokens=numpy.array([1, 2]))
