@@ -6,7 +6,7 @@ j the inner width of an adapter or of a head.
 
 from __future__ import annotations
 
-from assay.blocks.attention import Attention
+from assay.blocks.attention import Attention, of_this_pass
 from assay.blocks.encoders import MaskedHead, Tables
 from assay.blocks.ends import VOCABULARY, Norm
 from assay.blocks.mlp import Mlp
@@ -130,6 +130,15 @@ class Adapted(Layer):
             "u = sum(u[b n a d]) -> [b n d]",
             "x = add(h[b n d], u[b n d]) -> [b n d]",
         )
+
+
+@dataclass(frozen=True)
+class Coarse(Attention):
+    """Attention whose scores are first made of blocks, and in full where these are high; counted in full (MRA)."""
+
+    def remember(self) -> list[Op]:
+        """Keys and values of the pass."""
+        return of_this_pass("coarse=True")
 
 
 @dataclass(frozen=True)

@@ -189,9 +189,11 @@ def sight(site: Site, maker: Op, chosen: bool = False) -> tuple[Any, Rule | None
 
 def _of_this_pass(site: Site, values: dict[str, Any]) -> tuple[Any, Rule | None]:
     """What queries see of the keys of the same pass."""
-    unknown = set(values) - {"causal", "last", "reach", "block", "offset"}
+    unknown = set(values) - {"causal", "last", "reach", "block", "offset", "coarse"}
     if unknown:
         raise site.refuse(f"a mask by {', '.join(sorted(unknown))} is not run yet")
+    if values.get("coarse"):
+        raise site.refuse("attention that takes far keys block by block is counted in full, and not run")
     last, reach, block, offset = (values.get(name) for name in ("last", "reach", "block", "offset"))
     if values.get("causal"):
         return ("causal",), lambda q, k: k <= q

@@ -86,6 +86,6 @@ register(
         "the same tokens as keys, seen by all, by those behind, soon behind or near, or in the same block or window",
         _check_keys,
         bind=_bind_keys,
-        attrs=(*MASKS, "offset"),
+        attrs=(*MASKS, "offset", "coarse"),
     ),
 )

@@ -156,7 +156,7 @@ def gather(site: Site) -> Run:
     offset = site.value("offset", 0)
     if op.attr("far") is not None:
         return _bucketed(site, rows, after)
-    if index.name == "at" and len(index.axes) == 2:
+    if index.name == "at" and index.axes == ("n", "c"):
         raise site.refuse(f"which row of the table each pair [{' '.join(index.axes)}] has is not said")
     if len(table.axes) == 2:
         index_made = bool(op.attr("index"))

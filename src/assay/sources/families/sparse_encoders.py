@@ -7,6 +7,7 @@ from assay.blocks.encoders import Encoder, Pooler, Tables, Together
 from assay.blocks.long_source import BlockSparse
 from assay.blocks.sparse_encoders import (
     Adapted,
+    Coarse,
     Entities,
     EntityHead,
     NarrowedHead,
@@ -154,6 +155,7 @@ def mra(c: Config) -> Encoder:
     rows = c.size("max_position_embeddings")
     tables = (("position", rows + 2), ("type", int(c.size("type_vocab_size"))))
     words = made.embedding
+    made = with_attention(made, dense_attention(c, made.width, kind=Coarse))
     return replace(made, embedding=Numbered(words.vocab, words.width, norm=words.norm, tables=tables, numbers=rows))
 
 
