@@ -171,3 +171,8 @@ def test_an_unused_result_that_its_op_keeps_is_gone_with_it() -> None:
 
     x = torch.ones(5, 7, requires_grad=True)
     assert measure(code, x, backward=True).saved.activations == 5 * 7 * 4  # one after the other, never two
+
+
+def test_what_watching_takes_is_none_of_the_codes_ops() -> None:
+    found = measure(lambda x: torch.relu(2 * x), torch.ones(5, 7, requires_grad=True))
+    assert {row.name: row.calls for row in found.ops} == {"aten::mul": 1, "aten::relu": 1}

@@ -65,7 +65,7 @@ def measure(
             path = paths.here()
             saved[path] = saved.get(path, 0) + storages.save(tensor)
         # an op that keeps its own result must not hold itself alive by it
-        return tensor if tensor.grad_fn is None else tensor.data
+        return tensor if tensor.grad_fn is None else counting.aside(tensor)
 
     leaves = None
     if backward:
