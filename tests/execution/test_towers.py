@@ -90,7 +90,7 @@ READS: dict[str, Any] = {
 @pytest.mark.parametrize(("model_type", "end"), [("clip", 2), ("clip", 7), ("siglip", None)])
 def test_both_towers_of_images_and_texts(model_type: str, end: int | None) -> None:
     reads = READS | ({} if end is None else {"eos_token_id": end, "bos_token_id": 0, "pad_token_id": 1})
-    config = {"model_type": model_type, "text_config": reads, "vision_config": SEES}
+    config: dict[str, Any] = {"model_type": model_type, "text_config": reads, "vision_config": SEES}
     config |= {"projection_dim": 24} if model_type == "clip" else {}
     their = twins.theirs(config, "AutoModel")
     own = twins.ours(their)
