@@ -323,6 +323,7 @@ def recurrent_gemma(r: Random) -> Config:
         **ends(r, r.randint(1, 6)),
         **sizes,
         **flags(r, "attention_bias"),
+        "head_dim": 2 * r.randint(1, 9),
         "lru_width": r.choice([None, sizes["num_attention_heads"] * r.randint(2, 9)]),
         "conv1d_width": r.randint(2, 5),
         "block_types": [r.choice(["recurrent", "attention"]) for _ in range(r.randint(1, 4))],

@@ -591,6 +591,7 @@ BAD: tuple[tuple[str, dict[str, Any], str], ...] = (
     ("nemotron_h", {"attention_bias": True}, "attention_bias is true; it must be false or null for this model_type"),
     ("zamba", {"n_mamba_heads": 3}, "n_mamba_heads is 3; it must be a divisor of the inner width, 7424"),
     ("zamba2", {"num_hidden_layers": 10}, "layer_types is missing; it must be a list of 10 items"),
+    ("zamba2", {"hybrid_layer_ids": [6, 12]}, r"hybrid_layer_ids is \[6, 12\]; it must be \[6, 12, 18, 24, 30, 36, 42"),
     (
         "zamba2",
         {"num_key_value_heads": 8, "use_shared_attention_adapter": True},

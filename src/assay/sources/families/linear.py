@@ -140,7 +140,7 @@ GRIFFIN = {
     "recurrent_gemma",
     cls="RecurrentGemmaForCausalLM",
     names=GRIFFIN,
-    harmless=("w_init_variance_scale", "final_w_init_variance_scale", "head_dim", "layer_types", "layers_block_type"),
+    harmless=("w_init_variance_scale", "final_w_init_variance_scale", "layer_types", "layers_block_type"),
 )
 def recurrent_gemma(c: Config) -> Decoder:
     """Botev et al. 2024, arXiv:2404.07839 (Griffin, De et al. 2024): two recurrent layers to one of a window."""
@@ -151,7 +151,7 @@ def recurrent_gemma(c: Config) -> Decoder:
     norm = replace(rms(c), unit_offset=True)
     c.absent(num_attention_heads=10)
     query = c.size("num_attention_heads")
-    each = c.divides("hidden_size", width, "num_attention_heads", query)
+    each = c.maybe("head_dim") or c.divides("hidden_size", width, "num_attention_heads", query)
     kv = c.maybe("num_key_value_heads") or query
     c.divides("num_attention_heads", query, "num_key_value_heads", kv)
     inner = c.maybe("lru_width") or width

@@ -138,6 +138,7 @@ def zamba2(c: Config) -> Decoder:
     )
     blocks = c.size("num_mem_blocks", 1)
     uses = [i for i, kind in enumerate(kinds) if kind == HYBRID]
+    c.inert("hybrid_layer_ids", uses)  # the same once more; the library goes by it where blocks are chosen
     names = {**scans(MAMBA2), **zamba2_names(uses, blocks)}
     make = zamba2_block(c, width, scan, norm, bias, blocks)
     plain = Layer((Step((Branch(scan, norm),)),), SCAN)
