@@ -176,6 +176,8 @@ def rope(
     width = int(head_width * share) if share <= 1 else 0
     if width < 1:
         (inner if "partial_rotary_factor" in found else c).fail("partial_rotary_factor", "a number above 0, at most 1")
+    if width == head_width and width % 2 and width > 4:  # the library lets narrower ones pass
+        c.fail("head_dim", f"such that a head's rotated width is even, for rotations turn pairs: it is {int(width)}")
     stretch = (older or {}).get(word, word)
     if stretch not in PLAIN:
         longest = c.size(LENGTH) if LENGTH not in found and c.has(LENGTH) else None
