@@ -72,14 +72,14 @@ def _one(parser: Parser, args: Namespace) -> Answer:
 
 def _public(model: Model, args: Namespace) -> list[Any]:
     """The public implementation, where it is installed and MODEL is a config of sizes that nobody changed."""
-    from assay.verification import library
+    from assay.verification import library as public
 
     if args.sizes or args.mtp or model.scheme is not None:
         return []
     config = _config(args.model)
-    if config is None or library.library() is None:
+    if config is None or public.library() is None:
         return []
-    return [library.prove(model, config)]
+    return [public.prove(model, config)]
 
 
 def _config(path: str) -> dict[str, Any] | None:
