@@ -77,7 +77,7 @@ def _public(model: Model, args: Namespace) -> list[Any]:
     if args.sizes or args.mtp or model.scheme is not None:
         return []
     config = _config(args.model)
-    if config is None or public.library() is None:
+    if config is None or public.installed() is None:
         return []
     return [public.prove(model, config)]
 

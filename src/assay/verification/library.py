@@ -21,7 +21,7 @@ from assay.verification.result import Figure, OpFigure, Proof
 BATCH, TOKENS = 2, 16
 
 
-def library() -> Any:
+def installed() -> Any:
     """`transformers`, or None where it is not installed."""
     try:
         with warnings.catch_warnings():
@@ -35,7 +35,7 @@ def library() -> Any:
 
 def prove(model: Model, config: Mapping[str, Any]) -> Proof:
     """Parameters by name, FLOPs of a prefill and of a decode step, of the library's model of a config and of ours."""
-    transformers = library()
+    transformers = installed()
     name = f"transformers {transformers.__version__}, {model.cls}"
     try:
         net = _built(transformers, model, config)
