@@ -9,7 +9,7 @@ import pytest
 from execution.twins import agree, ids, ours, same_logits, theirs, torch, transformers
 
 import assay
-from assay.errors import BuildError
+from assay.errors import BuildError, SourceError
 from assay.sources.huggingface import read_config
 from assay.spec import Block, parse_lines
 
@@ -192,9 +192,12 @@ def test_what_is_not_run_is_refused_when_building(table: dict[str, Any], message
 
 
 def test_odd_heads_are_not_turned() -> None:
-    model = read_config({"model_type": "llama", **SMALL, "head_dim": 9}, "config.json", "model")
-    with pytest.raises(BuildError, match=r"q = rope\(.*: 9 elements are not turned in pairs"):
-        assay.build(model)
+    """A block may have any width; a config's is refused where it is read."""
+    block = Block("turned", parse_lines(BLOCK.format(table=(), style="")), {"h": 2, "k": 9})
+    with pytest.raises(BuildError, match=r"x = rope\(.*: 9 elements are not turned in pairs"):
+        assay.build(block)
+    with pytest.raises(SourceError, match=r"head_dim is 9; .* rotations turn pairs: it is 9"):
+        read_config({"model_type": "llama", **SMALL, "head_dim": 9}, "config.json", "model")
 
 
 def test_places_of_patches_are_not_those_of_tokens() -> None:
