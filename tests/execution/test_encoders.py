@@ -119,18 +119,7 @@ def test_padding_is_out_of_sight(model_type: str) -> None:
 
 @pytest.mark.parametrize("model_type", PAIRS)
 def test_pairs(model_type: str) -> None:
-    their = twins.theirs({"model_type": model_type, **PAIRS[model_type]}, "AutoModelForSeq2SeqLM")
-    own = twins.ours(their)
-    source, target = spoken(their)
-    with torch.no_grad():
-        expected = their(input_ids=source, decoder_input_ids=target).logits
-        twins.agree(own(target, source), expected)
-        cache = own.cache()
-        steps = [own(target[:, :4], source, cache=cache)]
-        steps += [own(target[:, i : i + 1], cache=cache) for i in range(4, target.shape[1])]
-        twins.agree(torch.cat(steps, 1), expected)
-    setting = {"batch": 2, "tokens": target.shape[1], "source": source.shape[1]}
-    assert assay.measure(own, target, source).flops.forward == assay.count(own.description, **setting).flops.total
+    twins.same_pair({"model_type": model_type, **PAIRS[model_type]})
 
 
 @pytest.mark.parametrize("model_type", ["bart", "t5", "marian"])

@@ -79,3 +79,19 @@ def same_logits(
         steps += [own(given[:, i : i + 1], cache=cache) for i in range(first, tokens)]
         agree(torch.cat(steps, 1), expected)
     return their, own
+
+
+def same_pair(config: dict[str, Any], source: int = 11, target: int = 9) -> None:
+    """An encoder-decoder's logits agree, in one pass and step by step, and it does the work that is counted."""
+    their = theirs(config, "AutoModelForSeq2SeqLM")
+    own = ours(their)
+    heard, said = ids(their, source), ids(their, target, seed=2)
+    with torch.no_grad():
+        expected = their(input_ids=heard, decoder_input_ids=said).logits
+        agree(own(said, heard), expected)
+        cache = own.cache()
+        steps = [own(said[:, :4], heard, cache=cache)]
+        steps += [own(said[:, i : i + 1], cache=cache) for i in range(4, target)]
+        agree(torch.cat(steps, 1), expected)
+    counted = assay.count(own.description, batch=2, tokens=target, source=source).flops.total
+    assert assay.measure(own, said, heard).flops.forward == counted
