@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import warnings
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
@@ -113,6 +114,9 @@ def has_library() -> bool:
     return True
 
 
+needs_library = pytest.mark.skipif(not has_library(), reason="needs torch and transformers")
+
+
 def inputs(config: Any, tokens: int, source: int | None = None) -> dict[str, Any]:
     """What the library's model is called with: an encoder-decoder has `source` tokens, or frames of sound, besides."""
     import torch
@@ -132,17 +136,13 @@ def inputs(config: Any, tokens: int, source: int | None = None) -> dict[str, Any
     return {"input_ids": torch.zeros((1, m), dtype=torch.long), "decoder_input_ids": ids}
 
 
-def their_flops(
-    config: dict[str, Any], tokens: int, auto: str = "AutoModelForCausalLM", source: int | None = None
-) -> int:
-    """2 per multiply-add of a prefill, counted by PyTorch while the library's model of a small config runs.
+def runnable(config: dict[str, Any], auto: str = "AutoModelForCausalLM") -> Any:
+    """The library's model of a small config, with weights.
 
     Eager attention and batched experts, for the stock counter has no rule for the fused ones.
     """
-    torch = pytest.importorskip("torch")
     transformers = pytest.importorskip("transformers")
-    from torch.utils.flop_counter import FlopCounterMode
-
+    prepare(config)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         made = transformers.AutoConfig.for_model(**config)
@@ -150,10 +150,26 @@ def their_flops(
         made._experts_implementation = "batched_mm"
         cls = getattr(transformers, auto)
         build = cls.from_config if auto.startswith("Auto") else cls._from_config
-        model = build(made, attn_implementation="eager").eval().requires_grad_(False)
-        with FlopCounterMode(display=False) as counter, torch.no_grad():
-            model(**inputs(made, tokens, source), use_cache=False)
+        return build(made, attn_implementation="eager").eval().requires_grad_(False)
+
+
+def flops_of(run: Callable[..., Any], *given: Any, **named: Any) -> int:
+    """2 per multiply-add, counted by PyTorch while a model, or a part of one, is called."""
+    torch = pytest.importorskip("torch")
+    from torch.utils.flop_counter import FlopCounterMode
+
+    with warnings.catch_warnings(), FlopCounterMode(display=False) as counter, torch.no_grad():
+        warnings.simplefilter("ignore")
+        run(*given, **named)
     return int(counter.get_total_flops())
+
+
+def their_flops(
+    config: dict[str, Any], tokens: int, auto: str = "AutoModelForCausalLM", source: int | None = None
+) -> int:
+    """The same of a prefill of the library's model of a small config."""
+    model = runnable(config, auto)
+    return flops_of(model, **inputs(model.config, tokens, source), use_cache=False)
 
 
 def check_against_library(

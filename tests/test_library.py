@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from library import check_against_library, differences, has_library
+from library import check_against_library, differences, needs_library
 
-pytestmark = pytest.mark.skipif(not has_library(), reason="needs torch and transformers")
+pytestmark = needs_library
 
 SMALL = {
     "model_type": "llama",

@@ -9,12 +9,12 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from library import check_against_library, has_library
+from library import check_against_library, needs_library
 
 from assay.readings.count import count
 from assay.sources.huggingface import read_config
 
-pytestmark = pytest.mark.skipif(not has_library(), reason="needs torch and transformers")
+pytestmark = needs_library
 
 Config = dict[str, Any]
 

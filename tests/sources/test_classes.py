@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from library import built, differences, has_library, our_ledger, their_flops, their_ledger
+from library import built, differences, needs_library, our_ledger, their_flops, their_ledger
 
 import assay
 from assay.sources.classes import family_of
@@ -65,7 +65,7 @@ HERE = [(model_type, role) for model_type in SMALL for role in AUTO if (model_ty
 LLAMA = {"model_type": "llama", **TODAY}
 
 
-@pytest.mark.skipif(not has_library(), reason="needs torch and transformers")
+@needs_library
 @pytest.mark.parametrize(("model_type", "role"), HERE)
 def test_classes_equal_the_library(model_type: str, role: str) -> None:
     labels = {"id2label": {str(i): f"L{i}" for i in range(5)}, "label2id": {f"L{i}": i for i in range(5)}}
@@ -76,7 +76,7 @@ def test_classes_equal_the_library(model_type: str, role: str) -> None:
     assert assay.count(ours, tokens=4).parameters.total == sum(p.numel() for p in theirs.parameters())
 
 
-@pytest.mark.skipif(not has_library(), reason="needs torch and transformers")
+@needs_library
 @pytest.mark.parametrize("role", AUTO)
 def test_flops_of_classes_equal_the_library(role: str) -> None:
     assert assay.count(assay.load(LLAMA, cls=role), tokens=8).flops.total == their_flops(LLAMA, 8, AUTO[role])

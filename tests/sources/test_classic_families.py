@@ -5,15 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from library import check_against_library, has_library
+from library import check_against_library, needs_library
 
 from assay.errors import SourceError
 from assay.readings.count import count
 from assay.readings.generate import generate
 from assay.readings.tensors import tensors
 from assay.sources.huggingface import read_config
-
-needs_library = pytest.mark.skipif(not has_library(), reason="needs torch and transformers")
 
 DEFAULTS = """
     gpt2 gpt_neo gpt_neox gpt_neox_japanese gptj codegen opt bloom falcon mpt gpt_bigcode starcoder2 phi phi3 stablelm

@@ -5,15 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from library import built, check_against_library, differences, has_library, our_ledger, their_ledger
+from library import built, check_against_library, differences, needs_library, our_ledger, their_ledger
 
 from assay.errors import SourceError
 from assay.kinds import check
 from assay.readings.count import count
 from assay.sources.huggingface import read_config
 from assay.spec import Model
-
-needs_library = pytest.mark.skipif(not has_library(), reason="needs torch and transformers")
 
 # sizes that are all different, so that none can stand in for another
 SMALL: dict[str, Any] = {

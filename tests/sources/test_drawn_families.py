@@ -6,14 +6,12 @@ from random import Random
 from typing import Any
 
 import pytest
-from library import built, check_against_library, has_library
+from library import built, check_against_library, has_library, needs_library
 from samples import SAME, SPEECH, drawn, samples
 
 from assay.readings.count import count
 from assay.sources.families import FAMILIES
 from assay.sources.huggingface import read_config
-
-needs_library = pytest.mark.skipif(not has_library(), reason="needs torch and transformers")
 
 DRAWS, FEW = 20, 1
 TRIES = 15  # for each, as long as the library cannot build what was drawn

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from encdec import bart, long, paired, prophetnet, seamless, t5, t5gemma, whisper
-from library import check_against_library, has_library
+from library import check_against_library, needs_library
 
 pytest.importorskip("hypothesis")
 from hypothesis import HealthCheck, given, settings
@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.skipif(not has_library(), reason="needs torch and transformers"),
+    needs_library,
 ]
 
 COUNTED = ("bart", "mbart", "plbart", "mvp", "pegasus", "marian", "blenderbot", "blenderbot-small", "m2m_100", "fsmt")

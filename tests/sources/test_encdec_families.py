@@ -6,12 +6,10 @@ from typing import Any
 
 import pytest
 from encdec import bart, long, model, named, paired, prophetnet, seamless, t5, t5gemma, t5gemma2, whisper
-from library import built, check_against_library, differences, has_library, our_ledger, their_ledger
+from library import built, check_against_library, differences, needs_library, our_ledger, their_ledger
 
 from assay.errors import SettingError
 from assay.readings.count import count
-
-needs_library = pytest.mark.skipif(not has_library(), reason="needs torch and transformers")
 
 SEQ2SEQ = "AutoModelForSeq2SeqLM"
 

@@ -7,15 +7,13 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from library import built, check_against_library, has_library, their_flops
+from library import built, check_against_library, flops_of, needs_library, runnable, their_flops
 
 from assay.errors import SettingError, SourceError
 from assay.readings.count import count
 from assay.readings.tensors import tensors
 from assay.sources.huggingface import read_config
 from assay.spec import Model
-
-needs_library = pytest.mark.skipif(not has_library(), reason="transformers is not installed")
 
 SMALL = {
     "vocab_size": 96,
@@ -355,16 +353,9 @@ def read(config: dict[str, Any], cls: str | None = None) -> Model:
 def test_several_sequences(config: dict[str, Any]) -> None:
     """Three sequences at once: relative positions are projected once whatever the batch."""
     import torch
-    import transformers
-    from torch.utils.flop_counter import FlopCounterMode
 
-    model = transformers.AutoModelForMaskedLM.from_config(
-        transformers.AutoConfig.for_model(**config), attn_implementation="eager"
-    )
-    model.eval().requires_grad_(False)
-    with FlopCounterMode(display=False) as counter, torch.no_grad():
-        model(input_ids=torch.zeros((3, 11), dtype=torch.long))
-    assert count(read(config), batch=3, tokens=11).flops.total == counter.get_total_flops()
+    theirs = flops_of(runnable(config, MASKED), input_ids=torch.zeros((3, 11), dtype=torch.long))
+    assert count(read(config), batch=3, tokens=11).flops.total == theirs
 
 
 def masked_difference(config: dict[str, Any], tokens: int) -> int:

@@ -10,14 +10,14 @@ import warnings
 from typing import Any
 
 import pytest
-from library import has_library, inputs, prepare
+from library import inputs, needs_library, prepare
 from samples import Sample, samples
 
 from assay.readings.count import count
 from assay.sources.huggingface import read_config
 from assay.spec import Model
 
-pytestmark = [pytest.mark.slow, pytest.mark.skipif(not has_library(), reason="needs torch and transformers")]
+pytestmark = [pytest.mark.slow, needs_library]
 
 TOKENS = 2
 # classes that give no cache, or want more than tokens; the tests of their families have their sums by hand

@@ -5,9 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from library import check_against_library, has_library
-
-needs_library = pytest.mark.skipif(not has_library(), reason="needs torch and transformers")
+from library import check_against_library, needs_library
 
 SIZES: dict[str, Any] = {
     "vocab_size": 96,

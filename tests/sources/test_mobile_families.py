@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import math
-import warnings
 from typing import Any
 
 import pytest
-from library import check_against_library, has_library, prepare
+from library import check_against_library, flops_of, needs_library, runnable
 from mobilenet import FLOPS, NAME, PARAMETERS, TENSORS, flops, shapes
 
 from assay.errors import SourceError
@@ -15,8 +14,6 @@ from assay.readings.check import check
 from assay.readings.count import count
 from assay.readings.tensors import tensors
 from assay.sources.huggingface import read_config
-
-needs_library = pytest.mark.skipif(not has_library(), reason="needs torch and transformers")
 
 SEEN = "AutoModelForImageTextToText"
 TEXT: dict[str, Any] = {
@@ -110,18 +107,6 @@ def test_the_tower_is_timms() -> None:
     assert measure(theirs, torch.zeros((1, 3, 768, 768), device="meta")).flops.forward == FLOPS
 
 
-def small(case: str) -> Any:
-    """The library's model of a case, with weights."""
-    import transformers
-
-    prepare(MOBILE[case])
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        made = transformers.AutoConfig.for_model(**MOBILE[case])
-        made._attn_implementation = "eager"
-        return getattr(transformers, SEEN).from_config(made, attn_implementation="eager").eval()
-
-
 @needs_library
 @pytest.mark.parametrize(
     ("case", "tokens", "filled"),
@@ -130,14 +115,12 @@ def small(case: str) -> Any:
 )
 def test_flops_of_a_sound(case: str, tokens: int, filled: int) -> None:
     import torch
-    from torch.utils.flop_counter import FlopCounterMode
 
-    theirs = small(case)
-    with FlopCounterMode(display=False) as counter, torch.no_grad():
-        made = theirs.model.get_audio_features(torch.zeros((1, 3000, 20)), torch.zeros((1, 3000), dtype=torch.bool))
-    assert made.pooler_output.shape[1] == tokens
+    hears = runnable(MOBILE[case], SEEN).model.get_audio_features
+    sound = torch.zeros((1, 3000, 20)), torch.zeros((1, 3000), dtype=torch.bool)
+    assert hears(*sound).pooler_output.shape[1] == tokens
     ours = read_config(MOBILE[case], "config", "model")
-    assert count(ours, sounds=2).flops.by_part["tower"] == 2 * (counter.get_total_flops() - filled)
+    assert count(ours, sounds=2).flops.by_part["tower"] == 2 * (flops_of(hears, *sound) - filled)
     assert count(ours, sounds=0).flops.by_part["tower"] == 0
 
 
@@ -145,13 +128,11 @@ def test_flops_of_a_sound(case: str, tokens: int, filled: int) -> None:
 def test_tokens_of_text_pass_no_matrix_of_a_tower() -> None:
     """The library runs every token through both towers' last matrices, and keeps what it makes of few."""
     import torch
-    from torch.utils.flop_counter import FlopCounterMode
 
-    theirs, n = small("gemma3n, small"), 7
-    with FlopCounterMode(display=False) as counter, torch.no_grad():
-        theirs(input_ids=torch.zeros((1, n), dtype=torch.long), use_cache=False)
-    ours = count(read_config(MOBILE["gemma3n, small"], "config", "model"), tokens=n)
-    assert ours.flops.total + 2 * n * (2048 + 32) * 64 == counter.get_total_flops()
+    config, n = MOBILE["gemma3n, small"], 7
+    theirs = flops_of(runnable(config, SEEN), input_ids=torch.zeros((1, n), dtype=torch.long), use_cache=False)
+    ours = count(read_config(config, "config", "model"), tokens=n)
+    assert ours.flops.total + 2 * n * (2048 + 32) * 64 == theirs
 
 
 @pytest.mark.parametrize(

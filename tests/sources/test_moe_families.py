@@ -5,13 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from library import check_against_library, has_library, their_flops
+from library import check_against_library, needs_library, their_flops
 
 from assay.errors import SourceError
 from assay.readings.count import count
 from assay.sources.huggingface import read_config
-
-needs_library = pytest.mark.skipif(not has_library(), reason="needs torch and transformers")
 
 SIZES: dict[str, Any] = {
     "vocab_size": 96,

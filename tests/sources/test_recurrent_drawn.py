@@ -7,11 +7,11 @@ from random import Random
 from typing import Any
 
 import pytest
-from library import check_against_library, has_library
+from library import check_against_library, needs_library
 
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.skipif(not has_library(), reason="needs torch and transformers"),
+    needs_library,
 ]
 
 DRAWS = 20

@@ -15,15 +15,13 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from library import built, check_against_library, has_library
+from library import built, check_against_library, flops_of, needs_library, runnable
 
 from assay.errors import SourceError
 from assay.readings.count import Flops, count
 from assay.readings.generate import generate
 from assay.readings.tensors import tensors
 from assay.sources.huggingface import read_config
-
-needs_library = pytest.mark.skipif(not has_library(), reason="needs torch and transformers")
 
 D, V, L = 32, 96, 4
 SIZES: dict[str, Any] = {
@@ -518,25 +516,20 @@ def test_a_decode_step_of_zaya() -> None:
 
 def their_step(config: dict[str, Any], past: int) -> int:
     """2 per multiply-add of one token behind a cache, counted by PyTorch while the library's model runs."""
-    torch = pytest.importorskip("torch")
-    transformers = pytest.importorskip("transformers")
-    from torch.utils.flop_counter import FlopCounterMode
+    import torch
+    import transformers
 
+    model = runnable(config)
+    prompt, token = torch.zeros((1, past), dtype=torch.long), torch.zeros((1, 1), dtype=torch.long)
+    held: dict[str, Any] = {}
+    if config["model_type"] == "recurrent_gemma":  # it keeps states in its modules and gives no cache back
+        held = {"cache": transformers.DynamicCache(config=model.config)}
     with warnings.catch_warnings(), torch.no_grad():
         warnings.simplefilter("ignore")
-        made = transformers.AutoConfig.for_model(**config)
-        made._experts_implementation = "batched_mm"
-        model = transformers.AutoModelForCausalLM.from_config(made, attn_implementation="eager").eval()
-        prompt, token = torch.zeros((1, past), dtype=torch.long), torch.zeros((1, 1), dtype=torch.long)
-        held: dict[str, Any] = {}
-        if config["model_type"] == "recurrent_gemma":  # it keeps states in its modules and gives no cache back
-            held = {"cache": transformers.DynamicCache(config=made)}
         kept = model(input_ids=prompt, use_cache=True, **held)
-        held |= {name: kept[name] for name in ("cache", "state") if kept.get(name) is not None}
-        assert held, "no cache to take a step behind"
-        with FlopCounterMode(display=False) as counter:
-            model(input_ids=token, use_cache=True, **held)
-    return int(counter.get_total_flops())
+    held |= {name: kept[name] for name in ("cache", "state") if kept.get(name) is not None}
+    assert held, "no cache to take a step behind"
+    return flops_of(model, input_ids=token, use_cache=True, **held)
 
 
 STEPS = [(case, name) for case, name in zip(CASES, NAMES, strict=True) if case.unseen is not None]

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from library import has_library
+from library import needs_library
 from samples import CAUSAL, samples
 
 from assay.readings.check import Difference, check
@@ -16,8 +16,6 @@ from assay.readings.tensors import tensors
 from assay.sources.checkpoints import read_checkpoint
 from assay.sources.families import FAMILIES
 from assay.sources.huggingface import read_config
-
-needs_library = pytest.mark.skipif(not has_library(), reason="torch and transformers are not installed")
 
 # names that the library writes anew otherwise than the files it read had them, or does not write: what is not compared
 UNLIKE = {

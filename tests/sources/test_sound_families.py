@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import pytest
-from library import check_against_library, differences, has_library, our_ledger, their_ledger
+from library import built, check_against_library, collapse, flops_of, needs_library, runnable
 
 from assay.errors import SettingError, SourceError
 from assay.readings.count import count
+from assay.readings.tensors import tensors
 from assay.sources.huggingface import read_config
-
-needs_library = pytest.mark.skipif(not has_library(), reason="torch and transformers are not installed")
 
 TEXT = {"hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2, "num_attention_heads": 4}
 TEXT |= {"num_key_value_heads": 2, "vocab_size": 90}
@@ -118,28 +116,11 @@ SOUNDS: dict[str, tuple[dict[str, Any], str]] = {
 }
 
 
-def sound_model(case: str, meta: bool = False) -> Any:
-    """The library's model of a case, small ones with weights."""
-    import torch
-    import transformers
-
-    config, auto = SOUNDS[case]
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        made = transformers.AutoConfig.for_model(**config)
-        made._attn_implementation = "eager"
-        build = getattr(transformers, auto)
-        with torch.device("meta" if meta else "cpu"):
-            return build.from_config(made, attn_implementation="eager") if auto.startswith("Auto") else build(made)
-
-
 @needs_library
 @pytest.mark.parametrize("case", SOUNDS)
 def test_text_models_that_hear(case: str) -> None:
-    ours, theirs = read_config(SOUNDS[case][0], "config", "model"), sound_model(case, meta=True)
-    found = differences(our_ledger(ours), their_ledger(theirs))
-    assert not found, "\n".join(found)
-    assert count(ours, tokens=1).parameters.total == sum(p.numel() for p in theirs.parameters())
+    config, auto = SOUNDS[case]
+    check_against_library(config, auto=auto)
 
 
 APART = ("omniasr", "voxtral_realtime")  # sounds of samples, and of any length
@@ -149,14 +130,13 @@ APART = ("omniasr", "voxtral_realtime")  # sounds of samples, and of any length
 @pytest.mark.parametrize("case", [case for case in SOUNDS if "small" in case and not case.startswith(APART)])
 def test_flops_of_a_sound(case: str) -> None:
     import torch
-    from torch.utils.flop_counter import FlopCounterMode
 
-    config = SOUNDS[case][0]
-    model = sound_model(case).eval()
+    config, auto = SOUNDS[case]
+    inner = runnable(config, auto).model
     tones, frames = config["audio_config"]["num_mel_bins"], 3000 if case.startswith("qwen3_asr") else 40
     features, mask = torch.zeros((1, tones, frames)), torch.ones((1, frames), dtype=torch.long)
-    inner = model.model
-    with FlopCounterMode(display=False) as counter, torch.no_grad():
+
+    def hear() -> None:
         if case.startswith(("qwen2_audio", "audioflamingo3")):
             given = {"input_features_mask": mask} if case.startswith("audio") else {}
             inner.multi_modal_projector(inner.audio_tower(features, **given).last_hidden_state)
@@ -166,22 +146,21 @@ def test_flops_of_a_sound(case: str) -> None:
             inner.get_audio_features(features)
         else:
             inner.get_audio_features(features, mask)
+
     ours = count(read_config(config, "config", "model"), tokens=30, images=1)
-    assert ours.flops.by_part["tower"] == counter.get_total_flops()
+    assert ours.flops.by_part["tower"] == flops_of(hear)
 
 
 @needs_library
 def test_flops_of_a_stream_of_sound() -> None:
     """120 frames are 60 positions, of which 4 make a token; the words, and the delay once a pass in each layer."""
     import torch
-    from torch.utils.flop_counter import FlopCounterMode
 
-    model, tokens = sound_model("voxtral_realtime, small").eval(), 15
+    tokens = 15
     features, words = torch.zeros((1, 10, 8 * tokens)), torch.zeros((1, tokens), dtype=torch.long)
-    with FlopCounterMode(display=False) as counter, torch.no_grad():
-        model(input_ids=words, input_features=features, num_delay_tokens=6, use_cache=False)
+    given = {"input_ids": words, "input_features": features, "num_delay_tokens": 6}
     ours = count(read_config(STREAMED, "config", "model"), tokens=tokens, images=1, image_tokens=tokens)
-    assert ours.flops.total == counter.get_total_flops()
+    assert ours.flops.total == flops_of(runnable(*SOUNDS["voxtral_realtime, small"]), use_cache=False, **given)
     width, layers = TEXT["hidden_size"], TEXT["num_hidden_layers"]
     assert ours.flops.by_part["norm"] == layers * 2 * (2 * 32 * width)
 
@@ -205,13 +184,10 @@ def test_flops_of_half_a_minute_of_samples() -> None:
     The library runs the convolution for positions at one step more, which it throws away: 24 x 8 x 6 products.
     """
     import torch
-    from torch.utils.flop_counter import FlopCounterMode
 
-    model = sound_model("omniasr, small").eval()
-    with FlopCounterMode(display=False) as counter, torch.no_grad():
-        model.model.get_audio_features(torch.zeros((1, 1, 480_000)))
+    hears = runnable(*SOUNDS["omniasr, small"]).model.get_audio_features
     ours = count(read_config(WAVES, "config", "model"), tokens=30, images=1).flops.by_part["tower"]
-    assert ours == counter.get_total_flops() - 2 * 24 * 8 * 6
+    assert ours == flops_of(hears, torch.zeros((1, 1, 480_000))) - 2 * 24 * 8 * 6
     waves = 6_000 * 10 * 6 + 1_500 * 6 * 4 * 8 + 500 * 8 * 3 * 10
     layer = 4 * 500 * 24 * 24 + 2 * 500 * 500 * 24 + 2 * 500 * 24 * 40
     assert ours == 2 * (waves + 500 * (10 * 24 + 24 * 8 * 6 + 24 * TEXT["hidden_size"]) + 2 * layer)
@@ -250,21 +226,15 @@ def test_queries_to_a_sound(case: str) -> None:
 def test_flops_of_queries_to_a_sound() -> None:
     """24 positions, six windows of four, two queries to each."""
     import torch
-    import transformers
-    from torch.utils.flop_counter import FlopCounterMode
 
     config = SPEECH["granite_speech, small"]
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        made = transformers.AutoConfig.for_model(**config)
-        model = transformers.AutoModelForMultimodalLM.from_config(made, attn_implementation="eager").eval()
-    with FlopCounterMode(display=False) as counter, torch.no_grad():
-        model.model.projector(model.model.encoder(torch.zeros((1, 24, 10))).last_hidden_state)
+    model = runnable(config, "AutoModelForMultimodalLM").model
+    theirs = flops_of(lambda: model.projector(model.encoder(torch.zeros((1, 24, 10))).last_hidden_state))
     ours = count(read_config(config, "config", "model"), tokens=30, images=1, image_tokens=12)
     # in the first layer the queries of all windows are alike, and the library runs them once: five windows less of
     # four matrices, scores and values of two queries, and the query of the attention to the sound
     once = 5 * (2 * 4 * 2 * 16 * 16 + 2 * 2 * 2 * 2 * 16 + 2 * 2 * 16 * 16)
-    assert ours.flops.by_part["tower"] == counter.get_total_flops() + once
+    assert ours.flops.by_part["tower"] == theirs + once
 
 
 @needs_library
@@ -274,26 +244,18 @@ def test_flops_of_a_conformer_of_chunks() -> None:
     Each of these meets 24 keys and as many values, and 13 distances, in four heads of 8.
     """
     import torch
-    import transformers
-    from torch.utils.flop_counter import FlopCounterMode
 
-    made = transformers.AutoConfig.for_model(**HEARD)
-    model = transformers.AutoModelForMultimodalLM.from_config(made, attn_implementation="eager").eval()
-    with FlopCounterMode(display=False) as counter, torch.no_grad():
-        model.model.get_audio_features(torch.zeros((1, 3000, 8)), torch.ones((1, 3000), dtype=torch.bool))
+    hears = runnable(HEARD, "AutoModelForMultimodalLM").model.get_audio_features
+    theirs = flops_of(hears, torch.zeros((1, 3000, 8)), torch.ones((1, 3000), dtype=torch.bool))
     ours = read_config(HEARD, "config", "model")
     filled = 2 * 2 * 6 * (24 + 24 + 13) * 4 * 8
-    assert count(ours, images=1).flops.by_part["tower"] == counter.get_total_flops() - filled
+    assert count(ours, images=1).flops.by_part["tower"] == theirs - filled
     assert count(ours, images=0).flops.by_part["tower"] == 0
 
 
 @needs_library
 def test_bounds_of_matrices_are_stored() -> None:
     """Four for each matrix that is clamped: 10 in each of two layers of sound, 7 in each of three of images."""
-    from library import built, collapse
-
-    from assay.readings.tensors import tensors
-
     theirs = built(BOTH, "AutoModelForMultimodalLM")
     stored = set(theirs.state_dict()) - {name for name, _ in theirs.named_parameters(remove_duplicate=False)}
     ours = [entry for entry in tensors(read_config(BOTH, "config", "model")) if entry.buffer]

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from library import built, check_against_library, differences, has_library, our_ledger, their_flops, their_ledger
+from library import built, check_against_library, differences, needs_library, our_ledger, their_flops, their_ledger
 
 import assay
 from assay.cli import main
@@ -19,8 +19,6 @@ from assay.readings.generate import generate
 from assay.readings.tensors import tensors
 from assay.sources.huggingface import read_config
 from assay.spec import Model
-
-needs_library = pytest.mark.skipif(not has_library(), reason="needs torch and transformers")
 
 IDS: dict[str, Any] = {"pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2}
 LATENT: dict[str, Any] = {

@@ -2,39 +2,17 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import pytest
-from library import check_against_library, has_library
+from library import check_against_library, flops_of, needs_library, runnable
 
 from assay.errors import SettingError, SourceError
 from assay.readings.count import count
 from assay.sources.families import FAMILIES
 from assay.sources.huggingface import read_config
 
-needs_library = pytest.mark.skipif(not has_library(), reason="torch and transformers are not installed")
-
 SMALL = {"hidden_size": 32, "num_hidden_layers": 3, "num_attention_heads": 4, "intermediate_size": 40}
-
-
-def vision_flops(config: dict[str, Any], auto: str = "AutoModel", **inputs: Any) -> int:
-    """2 per multiply-add, counted by PyTorch while the library's small model runs."""
-    torch = pytest.importorskip("torch")
-    transformers = pytest.importorskip("transformers")
-    from torch.utils.flop_counter import FlopCounterMode
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        made = transformers.AutoConfig.for_model(**config)
-        model = (
-            getattr(transformers, auto)._from_config(made, attn_implementation="eager")
-            if auto != "AutoModel"
-            else (transformers.AutoModel.from_config(made, attn_implementation="eager"))
-        )
-        with FlopCounterMode(display=False) as counter, torch.no_grad():
-            model.eval()(**inputs)
-    return int(counter.get_total_flops())
 
 
 BEIT = {"model_type": "beit", **SMALL, "image_size": 32, "patch_size": 8}
@@ -141,7 +119,7 @@ def test_flops_of_an_image(case: str) -> None:
         height, width = height
     pixels = torch.zeros((1, config.get("num_channels", 3), height, width))
     architecture = config.get("architectures", [auto])[0]
-    theirs = vision_flops(config, architecture, pixel_values=pixels)
+    theirs = flops_of(runnable(config, architecture), pixel_values=pixels)
     assert count(read_config(config, "config", "model")).flops.total == theirs
 
 
@@ -230,7 +208,7 @@ def test_flops_of_text_alone() -> None:
     import torch
 
     config, cls, _ = HALVES["siglip_text_model, small"]
-    theirs = vision_flops(config, cls, input_ids=torch.zeros((1, 9), dtype=torch.long))
+    theirs = flops_of(runnable(config, cls), input_ids=torch.zeros((1, 9), dtype=torch.long))
     assert count(read_config(config, "config", "model"), tokens=9).flops.total == theirs
 
 
@@ -255,7 +233,7 @@ def test_flops_of_a_text_and_an_image(case: str) -> None:
     config = PAIRS[case]
     ids, pixels = torch.zeros((1, 9), dtype=torch.long), torch.zeros((1, 3, 24, 24))
     ours = count(read_config(config, "config", "model"))
-    assert ours.flops.total == vision_flops(config, input_ids=ids, pixel_values=pixels)
+    assert ours.flops.total == flops_of(runnable(config, "AutoModel"), input_ids=ids, pixel_values=pixels)
     assert (ours.setting.tokens, ours.setting.images) == (9, 1)
 
 
@@ -584,23 +562,6 @@ def test_base_models_lack_a_head(case: str) -> None:
     check_against_library({**TOWERS[case], "architectures": [f"{stem}Model"]}, auto="AutoModel")
 
 
-def tower_flops(config: dict[str, Any], run: Any) -> int:
-    """2 per multiply-add while `run` calls a part of the library's model."""
-    torch = pytest.importorskip("torch")
-    transformers = pytest.importorskip("transformers")
-    from torch.utils.flop_counter import FlopCounterMode
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        made = transformers.AutoConfig.for_model(**config)
-        model = (
-            getattr(transformers, GENERATES).from_config(made, attn_implementation="eager").eval().requires_grad_(False)
-        )
-        with FlopCounterMode(display=False) as counter, torch.no_grad():
-            run(model)
-    return int(counter.get_total_flops())
-
-
 @needs_library
 @pytest.mark.parametrize(
     "case", ["qwen2_vl, small", "qwen2_5_vl, small", "qwen3_vl, small", "qwen3_5, small", "glm4v, small"]
@@ -612,12 +573,10 @@ def test_flops_of_towers_of_any_size(case: str) -> None:
     config = TOWERS[case]
     ours = count(read_config(config, "config", "model"), tokens=30, images=1, image_tokens=24)
 
-    def run(model: Any) -> None:
-        first = model.model.visual.patch_embed
-        channels, frames, side = first.in_channels, first.temporal_patch_size, first.patch_size
-        model.model.visual(torch.zeros((96, channels * frames * side * side)), grid_thw=torch.tensor([[1, 8, 12]]))
-
-    assert ours.flops.by_part["tower"] == tower_flops(config, run)
+    visual = runnable(config, GENERATES).model.visual
+    first = visual.patch_embed
+    patches = torch.zeros((96, first.in_channels * first.temporal_patch_size * first.patch_size**2))
+    assert ours.flops.by_part["tower"] == flops_of(visual, patches, grid_thw=torch.tensor([[1, 8, 12]]))
 
 
 PIXELS = {  # height and width, and the tokens that these make where any size may be
@@ -645,16 +604,14 @@ def test_flops_of_towers_and_projectors(case: str) -> None:
 
     height, width, tokens = PIXELS[case]
     sizes = {"image_sizes": torch.tensor([[height, width]])} if tokens else {}
-
-    def run(model: Any) -> None:
-        shape = (1, 1, 3, height, width) if case.startswith("idefics") else (1, 3, height, width)
-        getattr(model, "model", model).get_image_features(pixel_values=torch.ones(shape), **sizes)
-
+    shape = (1, 1, 3, height, width) if case.startswith("idefics") else (1, 3, height, width)
+    whole = runnable(TOWERS[case], GENERATES)
+    sees = getattr(whole, "model", whole).get_image_features
     model = read_config(TOWERS[case], "config", "model")
     ours = count(model, tokens=30, images=1, image_tokens=tokens or None)
     # Llama 4's last matrix is called elsewhere: 4 tokens from 24 to 32
     behind = 2 * 4 * 24 * 32 if case.startswith("llama4") else 0
-    assert ours.flops.by_part["tower"] == tower_flops(TOWERS[case], run) + behind
+    assert ours.flops.by_part["tower"] == flops_of(sees, pixel_values=torch.ones(shape), **sizes) + behind
 
 
 @needs_library
@@ -664,12 +621,10 @@ def test_flops_of_a_tower_whose_places_are_resized() -> None:
 
     config = TOWERS["lfm2_vl, small"]
     ours = count(read_config(config, "config", "model"), tokens=30, images=1, image_tokens=24)
-
-    def run(model: Any) -> None:
-        seen = {"spatial_shapes": torch.tensor([[8, 12]]), "pixel_attention_mask": torch.ones((1, 96))}
-        model.model.get_image_features(pixel_values=torch.zeros((1, 96, 3 * 8 * 8)), **seen)
-
-    assert ours.flops.by_part["tower"] == tower_flops(config, run) - 2 * 96 * 64 * 32
+    seen = {"spatial_shapes": torch.tensor([[8, 12]]), "pixel_attention_mask": torch.ones((1, 96))}
+    sees = runnable(config, GENERATES).model.get_image_features
+    theirs = flops_of(sees, pixel_values=torch.zeros((1, 96, 3 * 8 * 8)), **seen)
+    assert ours.flops.by_part["tower"] == theirs - 2 * 96 * 64 * 32
 
 
 def test_towers_that_cannot_run_say_so() -> None:
@@ -733,22 +688,18 @@ def test_layers_that_look_at_images() -> None:
 def test_flops_of_layers_that_look_at_images() -> None:
     """One image of two tiles: 2 x 17 positions, which the library fills up to 2 x 24, before 7 tokens of text."""
     import torch
-    import transformers
-    from torch.utils.flop_counter import FlopCounterMode
 
-    made = transformers.AutoConfig.for_model(**TILES)
-    model = transformers.AutoModelForImageTextToText.from_config(made, attn_implementation="eager").eval()
     seen = {
+        "input_ids": torch.zeros((1, 7), dtype=torch.long),
         "pixel_values": torch.zeros((1, 1, 2, 3, 20, 20)),
         "aspect_ratio_ids": torch.ones((1, 1), dtype=torch.long),
         "aspect_ratio_mask": torch.ones((1, 1, 2), dtype=torch.long),
         "cross_attention_mask": torch.ones((1, 7, 1, 2), dtype=torch.long),
     }
-    with FlopCounterMode(display=False) as counter, torch.no_grad():
-        model(input_ids=torch.zeros((1, 7), dtype=torch.long), use_cache=False, **seen)
+    theirs = flops_of(runnable(TILES, GENERATES), use_cache=False, **seen)
     ours = read_config(WHOLE, "config", "model")
     mask = 2 * 48 * 48  # which the library makes as a product of columns
-    assert count(ours, tokens=7, images=1).flops.total + mask == counter.get_total_flops()
+    assert count(ours, tokens=7, images=1).flops.total + mask == theirs
 
 
 def test_cached_images() -> None:
@@ -796,7 +747,7 @@ def test_flops_of_an_image_before_a_small_decoder() -> None:
     import torch
 
     pixels, ids = torch.zeros((1, 3, 24, 24)), torch.zeros((1, 7), dtype=torch.long)
-    theirs = vision_flops(EARLY["git, small"], "GitForCausalLM", pixel_values=pixels, input_ids=ids)
+    theirs = flops_of(runnable(EARLY["git, small"], "GitForCausalLM"), pixel_values=pixels, input_ids=ids)
     ours = count(read_config(EARLY["git, small"], "config", "model"), tokens=37 + 7, images=1)
     assert ours.flops.total == theirs
 
