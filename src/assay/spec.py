@@ -105,7 +105,7 @@ class Weight:
     the layout that the kind implies.
     `published` is its name in published files, where that is another or they keep it apart from what lies in one tensor
     with it in the implementation, `{i-1}` the layer before; `published_layout` its shape there where that is another.
-    `format` is how it is stored there, None for the model's dtype.
+    `format` is how it is stored there, None for the model's dtype. `frozen` is a parameter that training leaves alone.
     """
 
     path: str
@@ -114,6 +114,7 @@ class Weight:
     published: str | None = None
     format: Format | None = None
     published_layout: str | None = None
+    frozen: bool = False
 
 
 @dataclass(frozen=True)

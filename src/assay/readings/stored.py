@@ -30,10 +30,11 @@ class Seen:
                             self.pieces.setdefault(where.path, []).append(_apart(dim)[1])
 
     def trained(self, weight: Operand) -> bool:
-        """True for a parameter, False for a buffer."""
-        return not self.block.weight(weight.name).buffer
+        """True for a parameter, False for a buffer and for what is frozen."""
+        where = self.block.weight(weight.name)
+        return not (where.buffer or where.frozen)
 
-    def view(self, tape: Tape, weight: Operand, groups: tuple[Axes, ...]) -> Value:
+    def view(self, tape: Tape, weight: Operand, groups: tuple[Axes, ...], layer: int | None = None) -> Value:
         """The weight with a dimension for each group of axes, copied where it cannot be seen so."""
         path = self.block.weight(weight.name).path
         each = tuple(axis for found in _EACH.findall(path) for axis in found.split())
@@ -58,15 +59,18 @@ class Seen:
                     apart[axis] = run
                     run *= tape.sizes[axis]
         grad = self.trained(weight)
+        store = Store(0, WEIGHT, key=self._key(path, weight.name, layer))
         axes = tuple(a for group in groups for a in group)
         if each:
             made = tape.new((*each, *(a for a in apart)), grad, order=(*each, *reversed(apart)))
             return tape.join(made, *groups)
-        return (
-            tape.join(Value(tuple(apart), tuple(apart.values()), Store(0, WEIGHT), grad), *groups)
-            if apart
-            else (Value(axes, (), Store(0, WEIGHT), grad))
-        )
+        if not apart:
+            return Value(axes, (), store, grad, tape.dtype)
+        return tape.join(Value(tuple(apart), tuple(apart.values()), store, grad, tape.dtype), *groups)
+
+    def _key(self, path: str, name: str, layer: int | None) -> tuple[str, str, int | None]:
+        """What tells a weight from others: one that all layers share has no layer."""
+        return path, name if path in self.pieces else "", layer if "{i}" in path else None
 
     @staticmethod
     def _extent(tape: Tape, axes: Axes) -> int:

@@ -49,7 +49,7 @@ class Entry:
     """A stored tensor: `path` with `{i}` for the layer and `{g r}` for each index of these axes, its shape,
     which weights of the notation lie in it,
     how often it occurs, the layers, and the part of the model it belongs to.
-    `checkpoint` is how published files keep it: as it is, or in several tensors.
+    `checkpoint` is how published files keep it: as it is, or in several tensors. `frozen` is one that is not trained.
     """
 
     path: str
@@ -61,6 +61,7 @@ class Entry:
     part: str
     buffer: bool = False
     checkpoint: tuple[Stored, ...] = ()
+    frozen: bool = False
 
     @property
     def elements(self) -> Size:
@@ -180,6 +181,7 @@ def _add(found: dict[str, Entry], segment: Segment, op: Op, weight: Tensor, exte
         known.part if known is not None else op.part.partition(".")[0],
         where.buffer,
         _published(known.checkpoint if known is not None else (), place, where, extent),
+        where.frozen,
     )
 
 
