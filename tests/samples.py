@@ -75,8 +75,8 @@ def _decoders() -> dict[str, list[Row]]:
 
 
 def _others() -> dict[str, list[Row]]:
-    encoders, pairs, vision, sound = map(_module, ("encoder", "encdec", "vision", "sound"))
-    mobile, flamingo = map(_module, ("mobile", "flamingo"))
+    encoders, pairs, sound, mobile, flamingo = map(_module, ("encoder", "encdec", "sound", "mobile", "flamingo"))
+    vision, clip, tower, vbert, image = map(_module, ("vision", "clip", "tower", "vbert", "image"))
     music = {**sound.SOUNDS["audioflamingo3, small"][0], "model_type": "musicflamingo"}
     music["audio_config"] = {**music["audio_config"], "model_type": "audioflamingo3_encoder"}
     text = _module("sparse").GEMMA4_UNIFIED
@@ -102,17 +102,21 @@ def _others() -> dict[str, list[Row]]:
         ],
         mobile.__name__: [(config, SEEN, False) for config in mobile.MOBILE.values()],
         flamingo.__name__: [(config, SEEN, False) for config in flamingo.FLAMINGO.values()],
-        vision.__name__: [
-            *((config, auto, False) for config, auto in vision.VISION.values()),
-            *((config, BASE, False) for config in vision.PAIRS.values()),
-            *((config, SEEN, False) for config in vision.TOWERS.values()),
-            *((config, MASKED, True) for config in vision.ENCODED.values()),
-            ({**vision.TOWERS["idefics3, small"], "model_type": "smolvlm"}, SEEN, False),
+        vision.__name__: [(config, auto, False) for config, auto in vision.VISION.values()],
+        clip.__name__: [
+            *((config, BASE, False) for config in clip.PAIRS.values()),
+            *((config, auto, tokens > 0) for config, auto, tokens in clip.HALVES.values()),
+        ],
+        tower.__name__: [
+            *((config, SEEN, False) for config in tower.TOWERS.values()),
+            ({**tower.TOWERS["idefics3, small"], "model_type": "smolvlm"}, SEEN, False),
             (unified, SEEN, False),
-            (vision.TILES, CAUSAL, False),
-            (vision.WHOLE, SEEN, False),
-            *((config, CAUSAL, True) for config in vision.EARLY.values()),
-            *((config, auto, tokens > 0) for config, auto, tokens in vision.HALVES.values()),
+        ],
+        vbert.__name__: [(config, MASKED, True) for config in vbert.ENCODED.values()],
+        image.__name__: [
+            (image.TILES, CAUSAL, False),
+            (image.WHOLE, SEEN, False),
+            *((config, CAUSAL, True) for config in image.EARLY.values()),
         ],
     }
 
@@ -228,14 +232,14 @@ HAND = """
     sparse     test_longcat_counts_by_hand                       flops                     longcat_flash
     sparse     test_inkling_counts_but_for_padding               flops                     inkling_text
     sparse     test_inkling2_counts_but_for_padding              flops                     inkling2_text
-    vision     test_gemma4_tower_by_hand                         flops                     gemma4
-    vision     test_flops_of_layers_that_look_at_images          flops                     mllama
+    tower      test_gemma4_tower_by_hand                         flops                     gemma4
+    image      test_flops_of_layers_that_look_at_images          flops                     mllama
     sound      test_flops_of_queries_to_a_sound                  flops                     granite_speech
-    vision     test_flops_of_towers_of_any_size                  flops                     qwen3_5 glm4v
-    vision     test_flops_of_a_tower_whose_places_are_resized    flops                     lfm2_vl
-    vision     test_images_of_any_shape_are_filled_up            flops                     siglip2_vision_model
-    vision     test_flops_of_text_alone                          flops                     siglip_text_model
-    vision     test_flops_of_a_text_and_an_image                 flops                     clip
+    tower      test_flops_of_towers_of_any_size                  flops                     qwen3_5 glm4v
+    tower      test_flops_of_a_tower_whose_places_are_resized    flops                     lfm2_vl
+    clip       test_images_of_any_shape_are_filled_up            flops                     siglip2_vision_model
+    clip       test_flops_of_text_alone                          flops                     siglip_text_model
+    clip       test_flops_of_a_text_and_an_image                 flops                     clip
     sound      test_flops_of_a_conformer_of_chunks               flops                     gemma4
     mobile     test_flops_of_an_image                            flops                     gemma3n
     flamingo   test_flops_with_images                            flops                     idefics
@@ -267,7 +271,7 @@ def _recorded() -> Iterator[tuple[str, list[str]]]:
 
 def _in_tables() -> Iterator[tuple[str, str, list[str]]]:
     """What the tables of some family tests hold beside the live comparison."""
-    recurrent, classic, vision, sound = map(_module, ("recurrent", "classic", "vision", "sound"))
+    recurrent, classic, vision, tower, sound = map(_module, ("recurrent", "classic", "vision", "tower", "sound"))
     for case in recurrent.CASES:  # FLOPs and states are summed by hand
         yield case.model_type, recurrent.__name__, ["flops", "cache"]
     for config, *_ in classic.PUBLISHED.values():
@@ -278,8 +282,8 @@ def _in_tables() -> Iterator[tuple[str, str, list[str]]]:
     for case, (config, _) in vision.VISION.items():
         if "," in case:
             yield config["model_type"], vision.__name__, ["flops"]
-    for case in vision.PIXELS:
-        yield vision.TOWERS[case]["model_type"], vision.__name__, ["flops"]
+    for case in tower.PIXELS:
+        yield tower.TOWERS[case]["model_type"], tower.__name__, ["flops"]
 
 
 def witnesses() -> dict[str, dict[str, list[str]]]:

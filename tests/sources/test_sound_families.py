@@ -6,14 +6,12 @@ from typing import Any
 
 import pytest
 from library import built, check_against_library, collapse, flops_of, needs_library, runnable
+from towers import TEXT
 
 from assay.errors import SettingError, SourceError
 from assay.readings.count import count
 from assay.readings.tensors import tensors
 from assay.sources.huggingface import read_config
-
-TEXT = {"hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2, "num_attention_heads": 4}
-TEXT |= {"num_key_value_heads": 2, "vocab_size": 90}
 
 EAR = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 128}
 EAR |= {"num_mel_bins": 10, "max_source_positions": 20}
