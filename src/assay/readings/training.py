@@ -12,16 +12,18 @@ from assay.kinds.training.tape import INDEX
 from assay.readings.binding import as_model, bind, placed
 from assay.readings.conventions import convention as convention_of
 from assay.readings.count import add_parts
-from assay.readings.dtypes import bytes_of
 from assay.readings.order import MEMORY, carried, halves, in_order
+from assay.readings.precision import Precision
+from assay.readings.precision import precision as precision_of
 from assay.readings.setting import Setting, setting
 from assay.readings.stored import Seen
 from assay.records import dataclass, field
+from assay.rewrites.fuse import fuse
 from assay.size import Size, is_integer, witness
 from assay.spec import Block, Model, Op, Segment
 
 Parts = Mapping[str, Size]
-DTYPE = "fp32"  # what is computed
+ATTENTION = ("plain", "fused")  # op by op, or in one kernel wherever one can run it
 CONVENTIONS = ("matmul", "causal")  # what a backward pass is known in: products alone
 
 
@@ -91,6 +93,8 @@ def training(
     *,
     logits: str = "all",
     convention: str = "matmul",
+    precision: str | Precision = "fp32",
+    attention: str = "plain",
     source: object = None,
     images: object = None,
     image_tokens: object = None,
@@ -99,26 +103,31 @@ def training(
     """A training step: forward, and backward to every parameter.
 
     `batch` and `tokens` are each an int, an array or a symbol, as in `count`. What autograd keeps is exact for the
-    eager execution of `assay.build` in float32 with attention as plain products; a symbol stands for a size above 1.
-    Raises SettingError and SizeError.
+    eager execution of `assay.build` on a CPU, in the `precision` asked for and with `attention` plain or fused; a
+    symbol stands for a size above 1. Raises SettingError and SizeError.
     """
     whole = model if isinstance(model, Model) else as_model(model, sizes)
     if sizes and whole is model:
         raise SettingError(f"a model has no open sizes; {', '.join(sizes)} cannot be set")
     if convention not in CONVENTIONS:
         raise SettingError(f"convention is {convention!r}; a backward pass is known in {' and '.join(CONVENTIONS)}")
+    policy = precision_of(precision)
+    if attention not in ATTENTION:
+        raise SettingError(f"attention is {attention!r}; known: {', '.join(ATTENTION)}")
+    if attention == "fused":
+        whole = fuse(whole)
     asked = setting(
         whole,
         batch=batch,
         tokens=tokens,
         logits=logits,
         convention=convention,
-        weights=DTYPE,
+        weights=policy.parameters,
         source=source,
         images=images,
         image_tokens=image_tokens,
     )
-    return trained(whole, asked, [op for _, ops in trace(whole, asked) for op in ops])
+    return trained(whole, asked, [op for _, ops in trace(whole, asked, policy=policy) for op in ops])
 
 
 def trained(model: Model, asked: Setting, every: Sequence[TrainedOp]) -> Training:
@@ -145,7 +154,7 @@ def trained(model: Model, asked: Setting, every: Sequence[TrainedOp]) -> Trainin
             )
             for (name, layers), ops in rows.items()
         ),
-        tuple(dict.fromkeys(op.op.kind for op in every if rule_of(op.op) is None)),
+        tuple(dict.fromkeys(op.op.kind for op in every if op.saved is None)),
     )
 
 
@@ -165,12 +174,14 @@ def _parts(pairs: Any) -> Parts:
     return made
 
 
-def trace(model: Model, asked: Setting, whole: Model | None = None) -> Iterator[tuple[Segment, list[TrainedOp]]]:
+def trace(
+    model: Model, asked: Setting, whole: Model | None = None, policy: Precision | None = None
+) -> Iterator[tuple[Segment, list[TrainedOp]]]:
     """Every layer in the order in which they run, with its ops; of a part, what the `whole` model needs of it.
 
     Raises SizeError.
     """
-    run = _Run(asked, carried(whole or model))
+    run = _Run(asked, carried(whole or model), policy or precision_of("fp32"))
     encoders, rest = halves(model)
     if encoders:
         for segment, layer, _ in in_order(encoders):
@@ -194,14 +205,14 @@ class _Layer:
 class _Run:
     """A pass forward over a model, each op by the rule of its kind; and which ops a gradient comes back to."""
 
-    def __init__(self, asked: Setting, needed: frozenset[str]) -> None:
+    def __init__(self, asked: Setting, needed: frozenset[str], policy: Precision, device: str = "cpu") -> None:
         self.needed = needed
         self.asked = asked
         self.prices = convention_of(asked.convention)
         self.sizes = asked.sizes()
         self.shown = {axis: witness(size) for axis, size in self.sizes.items()}
         self.plain = all(is_integer(size) for size in self.sizes.values())
-        self.tape = Tape(bytes_of(1, DTYPE))
+        self.tape = Tape(policy.parameters, policy.compute if policy.autocast else None, device)
         self.values: dict[str, Value] = {}
         self.layers: list[_Layer] = []
         self.seen: dict[int, Seen] = {}
@@ -231,11 +242,11 @@ class _Run:
             own = iter(given)
             row.needs.append(tuple(seen.trained(t) if t.is_weight else next(own).grad for t in op.inputs))
             tape.now = (place, index)
-            rule = rule_of(op)
+            rule = rule_of(op, tape.dtype)
             if rule is None:
                 known[op.name] = tape.new(op.axes, any(row.needs[-1]) and passes(op))
                 continue
-            at = Passing(tape, op, index, block.ops, tape.sizes, lambda t, groups: seen.view(tape, t, groups))
+            at = Passing(tape, op, index, block.ops, tape.sizes, lambda t, groups: seen.view(tape, t, groups, layer))
             known[op.name] = rule(at, *given)
         made = {op.name for op in block.ops} & self.needed
         self.values |= {name: known[name] for name in made}
@@ -248,10 +259,10 @@ class _Run:
             return found.called(axes)
         if name == "at":
             key = ("positions", *(self.tape.sizes[axis] for axis in axes))
-            return self.tape.once(key, lambda: self.tape.new(axes, width=INDEX)).called(axes)
+            return self.tape.once(key, lambda: self.tape.new(axes, dtype=INDEX)).called(axes)
         if name == "type":
-            return self.tape.new(axes, width=INDEX)
-        given = self.tape.new(axes, width=INDEX if name == "ids" else None)
+            return self.tape.new(axes, dtype=INDEX)
+        given = self.tape.new(axes, dtype=INDEX if name == "ids" else None)
         given.store = Store(given.store.bytes, INPUT)
         self.values[name] = given
         return given
@@ -288,7 +299,7 @@ class _Run:
             op,
             self.prices.flops(kind_of(op).work(op, extent)),
             self.prices.flops(work),
-            kept.get(MADE, 0) if rule_of(op) is not None else None,
+            kept.get(MADE, 0) if rule_of(op, self.tape.dtype) is not None else None,
             kept.get("passing", 0),
             kept.get(INPUT, 0),
         )

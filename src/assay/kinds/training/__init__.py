@@ -1,11 +1,11 @@
 """What training asks of a kind beside its work: the products of its backward pass, and what autograd keeps of it.
 
-A rule tells an op in PyTorch's functions, as it runs eagerly in float32 with attention as plain products, on a tape
-that knows what each of them keeps (`tape`). Of a kind without a rule it is not known what is kept, never nothing.
+A rule tells an op in PyTorch's functions, as it runs eagerly, on a tape that knows what each of them keeps, and in
+which dtype (`tape`). Of a kind without a rule it is not known what is kept, never nothing.
 Only what reads training imports this.
 """
 
-from assay.kinds.training import contractions, layout, pointwise, reduce, scans
+from assay.kinds.training import contractions, fused, layout, pointwise, reduce, scans
 from assay.kinds.training.rows import BACKWARD, SAVES, backward, passes, rule_of, saves
 from assay.kinds.training.tape import INPUT, MADE, WEIGHT, Passing, Store, Tape, Value
 
@@ -25,4 +25,4 @@ __all__ = [
     "saves",
 ]
 
-_REGISTERED = (contractions, layout, pointwise, reduce, scans)  # importing them registers their rules
+_REGISTERED = (contractions, fused, layout, pointwise, reduce, scans)  # importing them registers their rules

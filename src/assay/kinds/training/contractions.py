@@ -69,11 +69,11 @@ def gather(at: Passing, ids: Value) -> Value:
     table, tape = at.op.weights[0], at.tape
     if at.op.attr("far") is not None:  # rows of buckets of distances, which all layers share
         key = ("buckets", *(at.value(name) for name in ("far", "both")), at.sizes[table.axes[0]])
-        ids = tape.once(key, lambda: tape.new(ids.axes, width=INDEX)).called(ids.axes)
+        ids = tape.once(key, lambda: tape.new(ids.axes, dtype=INDEX)).called(ids.axes)
     elif at.value("offset", 0):
-        ids = tape.new(ids.axes, width=INDEX)
+        ids = tape.new(ids.axes, dtype=INDEX)
     if at.op.attr("index"):  # of numbers of experts
-        return tape.new(at.op.axes, width=INDEX)
+        return tape.new(at.op.axes, dtype=INDEX)
     rows = at.weight(table) if len(table.axes) == 2 else at.weight(table, table.axes[:1], table.axes[1:])
     return tape.order(tape.embedding(ids, rows, (*ids.axes, *table.axes[1:])), at.op.axes)
 
@@ -96,15 +96,16 @@ def select(at: Passing, x: Value, index: Value) -> Value:
     made = tuple(a for a in op.axes if a in weight.axes)
     matrices = at.weight(weight, (experts,), made, summed)
     bias = at.weight(op.weights[1], (experts,), made) if len(op.weights) > 1 else None
-    order = tape.once(("routing", index.store), lambda: tape.new(index.axes, width=INDEX))
-    rows = tape.new((*index.axes, *summed), x.grad)
+    x, matrices = tape.lower(x), tape.lower(matrices)
+    order = tape.once(("routing", index.store), lambda: tape.new(index.axes, dtype=INDEX))
+    rows = tape.new((*index.axes, *summed), x.grad, x.dtype)
     if x.grad:
         tape.keep(order)
     tape.keep(*([rows] if matrices.grad else []), *([matrices] if x.grad else []))
-    y = tape.new((*index.axes, *made), x.grad or matrices.grad or (bias is not None and bias.grad))
+    y = tape.new((*index.axes, *made), x.grad or matrices.grad or (bias is not None and bias.grad), x.dtype)
     if y.grad:
         tape.keep(order, y)  # put where the rows came from, results keep their places and, for their shape, themselves
-    y = tape.new(y.axes, y.grad)
+    y = tape.new(y.axes, y.grad, y.dtype)
     if op.attr("none"):  # the choice of no expert gives nothing
-        y = tape.masked_fill(y, tape.new(index.axes, width=FLAG))
+        y = tape.masked_fill(y, tape.new(index.axes, dtype=FLAG))
     return tape.order(y, op.axes)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from assay.kinds.compress import slots_of
 from assay.kinds.training.contractions import everything
 from assay.kinds.training.rows import saves
-from assay.kinds.training.tape import FLAG, INDEX, Passing, Value
+from assay.kinds.training.tape import FLAG, INDEX, WIDE, Passing, Value
 from assay.size import Size
 
 
@@ -30,8 +30,8 @@ def first(at: Passing, x: Value) -> Value:
     if at.op.attr("token") is None:
         return tape.drop(x, *(a for a in x.axes if a not in at.op.axes))
     if x.grad:
-        tape.keep(*(tape.new(x.axes[:1], width=INDEX) for _ in range(2)))
-    return tape.new(at.op.axes, x.grad)
+        tape.keep(*(tape.new(x.axes[:1], dtype=INDEX) for _ in range(2)))
+    return tape.new(at.op.axes, x.grad, x.dtype)
 
 
 @saves("repeat")
@@ -67,8 +67,8 @@ def behind(at: Passing, x: Value) -> Value:
     x = tape.order(x, (*op.axes[:-1], profile))
     windows = tuple(at.sizes.get(w, w) for one in at.makers(keys) if (w := one.attr("window")) is not None)
     shape, key = ("n", keys), ("behind", at.sizes[profile], windows, tuple(a in ("n", keys) for a in op.axes))
-    index = tape.once(key, lambda: tape.new(shape, width=INDEX))
-    beyond = tape.once((*key, "beyond"), lambda: tape.new(shape, width=FLAG))
+    index = tape.once(key, lambda: tape.new(shape, dtype=INDEX))
+    beyond = tape.once((*key, "beyond"), lambda: tape.new(shape, dtype=FLAG))
     return tape.masked_fill(tape.gather(x, index, op.axes), beyond)
 
 
@@ -82,10 +82,10 @@ def pool(at: Passing, v: Value, g: Value) -> Value:
     bias = at.weight(op.weights[0])
     grad = g.grad or bias.grad
     axes = ("b", made, slots, *halves, width) if halves and at.sizes[made] else ("b", made, slots, width)
-    shares = tape.softmax(tape.new(axes, grad))
-    values = tape.new(axes, v.grad) if halves and at.sizes[made] else Value(v.axes, v.strides, v.store, v.grad)
+    shares = tape.cast(tape.softmax(tape.new(axes, grad, WIDE.get(g.dtype, g.dtype))), v.dtype)
+    values = tape.new(axes, v.grad, v.dtype) if halves and at.sizes[made] else v
     tape.keep(*([values] if shares.grad else []), *([shares] if v.grad else []))
-    return tape.order(tape.new(("b", made, width), True), op.axes)
+    return tape.order(tape.new(("b", made, width), True, v.dtype), op.axes)
 
 
 @saves("reshape")
@@ -100,7 +100,7 @@ def unfold(at: Passing, x: Value) -> Value:
     count = at.op.axes[-1]
     padded = _padded(at, x, x.axes[1], at.tape.real[count] - 1, at.sizes[count] - 1)
     y = at.tape.unfold(padded, x.axes[1], at.op.axes, 1)
-    return at.tape.new(at.op.axes, x.grad) if at.op.attr("order") == "back" else y
+    return at.tape.new(at.op.axes, x.grad, x.dtype) if at.op.attr("order") == "back" else y
 
 
 @saves("columns")
@@ -116,4 +116,4 @@ def _padded(at: Passing, x: Value, axis: str, more: Size, shown: int) -> Value:
     """A tensor that is longer along one axis."""
     tape = at.tape
     longer = tape.axis("longer", tape.real[axis] + more, tape.sizes[axis] + shown)
-    return tape.new(tuple(longer if a == axis else a for a in x.axes), x.grad).called(x.axes)
+    return tape.new(tuple(longer if a == axis else a for a in x.axes), x.grad, x.dtype).called(x.axes)

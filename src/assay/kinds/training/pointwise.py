@@ -24,9 +24,9 @@ ACTIVATIONS: dict[str, Function] = {
     "gelu_tanh": lambda tape, x: tape.unary(x),
     "quick_gelu": lambda tape, x: tape.mul(x, tape.unary(tape.linear_in(x), "result")),
     "identity": lambda tape, x: x,
-    "exp": lambda tape, x: tape.unary(x, "result"),
-    "softplus": lambda tape, x: tape.unary(x),
-    "sqrtsoftplus": lambda tape, x: tape.unary(tape.unary(x), "result"),
+    "exp": lambda tape, x: tape.unary(x, "result", "exp"),
+    "softplus": lambda tape, x: tape.unary(x, function="softplus"),
+    "sqrtsoftplus": lambda tape, x: tape.unary(tape.unary(x, function="softplus"), "result"),
 }
 
 
@@ -117,9 +117,9 @@ def mask(at: Passing, s: Value, beside: Value | None = None) -> Value:
     if beside is not None and axes[-1] in beside.axes:
         return _favoured(at, s, beside)
     joined = next((op for op in at.makers(axes[-1]) if op.kind == "concat"), None)
-    hidden = _shared(at, axes[-1]) if joined is None else tape.new(axes[-2:], width=FLAG)
+    hidden = _shared(at, axes[-1]) if joined is None else tape.new(axes[-2:], dtype=FLAG)
     if beside is not None and (joined is None or tape.sizes[joined.inputs[1].axes[1]]):
-        hidden = tape.new((*beside.axes[:-1], axes[-1]), width=FLAG)
+        hidden = tape.new((*beside.axes[:-1], axes[-1]), dtype=FLAG)
     return s if hidden is None else tape.masked_fill(s, hidden)
 
 
@@ -133,10 +133,10 @@ def _favoured(at: Passing, s: Value, m: Value) -> Value:
     most = at.value("keep")
     if most is not None and at.sizes[axes[-1]] > most and m.grad:
         best = tape.axis("best", at.real_value("keep"), most)
-        tape.keep(tape.new((*spread[:-1], best), width=INDEX), passing=True)
-        tape.keep(tape.new(spread, width=FLAG))
-    tape.keep(tape.new(spread, width=FLAG))
-    return tape.new(axes, s.grad or m.grad)
+        tape.keep(tape.new((*spread[:-1], best), dtype=INDEX), passing=True)
+        tape.keep(tape.new(spread, dtype=FLAG))
+    tape.keep(tape.new(spread, dtype=FLAG))
+    return tape.new(axes, s.grad or m.grad, s.dtype)
 
 
 def _shared(at: Passing, keys: str) -> Value | None:
@@ -146,7 +146,7 @@ def _shared(at: Passing, keys: str) -> Value | None:
         raise at.unknown(f"no op makes the keys {keys}")
     told = sight(makers[0], at)
     axes = ("n", keys) if "n" in at.op.axes else at.op.axes[-2:]
-    return None if told is None else at.tape.once(("mask", told, at.count(axes)), lambda: at.tape.new(axes, width=FLAG))
+    return None if told is None else at.tape.once(("mask", told, at.count(axes)), lambda: at.tape.new(axes, dtype=FLAG))
 
 
 def sight(maker: Op, at: Passing) -> tuple[object, ...] | None:
@@ -183,11 +183,11 @@ def rope(at: Passing, x: Value) -> Value:
     told = (at.value("theta"), at.op.attr("scaling"), at.op.attr("style"), at.sizes[head])
     key = ("rope", rate, at.value("width") or at.sizes[head], len(axes) - axes.index(tokens), *told)
     table = (tokens, part)
-    cos = tape.once((key, "cos"), lambda: tape.new(table))
-    sin = tape.once((key, "sin"), lambda: tape.new(table))
+    cos = tape.once((key, x.dtype, "cos"), lambda: tape.new(table, dtype=x.dtype))
+    sin = tape.once((key, x.dtype, "sin"), lambda: tape.new(table, dtype=x.dtype))
     cos, sin = cos.called(table), sin.called(table)
-    given = x if whole else Value((*x.axes[:-1], part), x.strides, x.store, x.grad)
-    other = tape.new(given.axes, x.grad)  # halves swapped: a tensor of its own
+    given = x if whole else x.seen((*x.axes[:-1], part), x.strides)
+    other = tape.new(given.axes, x.grad, x.dtype)  # halves swapped: a tensor of its own
     y = tape.linear_in(tape.mul(given, cos), tape.mul(other, sin))
     return y if whole else tape.cat(axes, y, x)
 
@@ -214,7 +214,8 @@ def temper(at: Passing, x: Value) -> Value:
     """A product with a number for each position, one tensor for all layers that grow alike."""
     tape, axes = at.tape, at.op.axes
     key = ("temper", *(at.value(name) for name in ("form", "floor", "by")), len(axes) - axes.index("n"))
-    return tape.mul(x, tape.once(key, lambda: tape.new(("n",))), axes)
+    table = tape.once(key, lambda: tape.new(("n",), dtype="fp32"))
+    return tape.mul(x, tape.cast(table, x.dtype), axes)
 
 
 @saves("xielu")
@@ -228,7 +229,7 @@ def xielu(at: Passing, x: Value) -> Value:
     tape.keep(*([x, eps] if least.grad else []))
     rest = tape.linear_in(tape.unary(least, "result"), x)
     low = tape.linear_in(tape.mul(rest, down, axes), tape.mul(x, beta, axes))
-    tape.keep(tape.new(axes, width=FLAG))
+    tape.keep(tape.new(axes, dtype=FLAG))
     return tape.linear_in(high, low)
 
 
@@ -259,5 +260,7 @@ def collision(at: Passing, x: Value) -> Value:
 @saves("fourier")
 def fourier(at: Passing, x: Value) -> Value:
     """The real halves of complex numbers: a transform keeps nothing."""
-    made = at.tape.new(at.op.axes, x.grad, width=2 * at.tape.width)
-    return Value(made.axes, tuple(2 * apart for apart in made.strides), made.store, made.grad)
+    made = at.tape.new(at.op.axes, x.grad, dtype="complex64")
+    seen = made.seen(made.axes, tuple(2 * apart for apart in made.strides))
+    seen.dtype = x.dtype
+    return seen

@@ -19,7 +19,7 @@ def softmax(at: Passing, x: Value) -> Value:
     longer = tape.axis("and_sink", tape.real[dim] + 1, at.sizes[dim] + 1)
     axes = tuple(longer if a == dim else a for a in op.axes)
     sink = at.weight(op.weights[0])
-    both = tape.softmax(tape.new(axes, x.grad or sink.grad))
+    both = tape.softmax(tape.new(axes, x.grad or sink.grad, x.dtype))
     return both.called(op.axes)
 
 
@@ -67,7 +67,7 @@ def layernorm(at: Passing, x: Value) -> Value:
 @saves("sum", "mean")
 def sum_(at: Passing, x: Value) -> Value:
     """Nothing is kept."""
-    return at.tape.order(at.tape.sum(x, at.op.axes), at.op.axes)
+    return at.tape.order(at.tape.sum(x, at.op.axes, at.op.kind), at.op.axes)
 
 
 @saves("normalize")
@@ -89,10 +89,10 @@ def topk(at: Passing, x: Value) -> Value:
     groups, kept = at.value("groups"), at.value("keep_groups")
     if groups and kept and kept < groups:
         _best_groups(at, x, lead, lost)
-    index = tape.new(op.axes, width=INDEX)
+    index = tape.new(op.axes, dtype=INDEX)
     most = at.count(lost)
     if at.sizes[made] > most:  # fewer than are to be chosen: one of them again, in another tensor
-        found = tape.new((*lead, tape.axis("found", product(tape.real[a] for a in lost), most)), width=INDEX)
+        found = tape.new((*lead, tape.axis("found", product(tape.real[a] for a in lost), most)), dtype=INDEX)
         if x.grad:
             tape.keep(found, passing=True)
     elif x.grad:
@@ -108,9 +108,9 @@ def _best_groups(at: Passing, x: Value, lead: tuple[str, ...], lost: list[str]) 
     if not x.grad:
         return
     every = (*lead, tape.axis("groups", groups, groups))
-    tape.keep(tape.new((*every, tape.axis("judged", judged, judged)), width=INDEX), passing=True)
-    tape.keep(tape.new((*lead, tape.axis("kept", kept, kept)), width=INDEX), passing=True)
-    tape.keep(tape.new(every, width=FLAG), passing=True)
+    tape.keep(tape.new((*every, tape.axis("judged", judged, judged)), dtype=INDEX), passing=True)
+    tape.keep(tape.new((*lead, tape.axis("kept", kept, kept)), dtype=INDEX), passing=True)
+    tape.keep(tape.new(every, dtype=FLAG), passing=True)
 
 
 @saves("shorten")
@@ -119,7 +119,7 @@ def shorten(at: Passing, x: Value) -> Value:
     tape = at.tape
     x = tape.beside(x, at.op.axes)
     rows = tuple(a for a in x.axes if a not in over(at.op))
-    length = tape.new(rows, x.grad)
+    length = tape.new(rows, x.grad, x.dtype)
     if x.grad:
         tape.keep(x, length)
     share = tape.unary(tape.linear_in(tape.unary(length, "result")))

@@ -15,6 +15,7 @@ Backward = Callable[[Op, Extent, Sequence[bool]], Work]  # which operands need a
 SAVES: dict[str, Saves] = {}
 BACKWARD: dict[str, Backward] = {}
 BLIND = ("topk",)  # their results have no gradient
+WIDE_STATES = ("scan", "peak")  # what their steps cast is told in float32 alone
 
 
 def saves(*kinds: str) -> Callable[[Saves], Saves]:
@@ -47,6 +48,6 @@ def passes(op: Op) -> bool:
     return op.kind not in BLIND
 
 
-def rule_of(op: Op) -> Saves | None:
-    """What autograd keeps of an op, None where nobody knows."""
-    return SAVES.get(op.kind)
+def rule_of(op: Op, dtype: str = "fp32") -> Saves | None:
+    """What autograd keeps of an op in a dtype, None where nobody knows."""
+    return None if op.kind in WIDE_STATES and dtype != "fp32" else SAVES.get(op.kind)

@@ -189,7 +189,7 @@ def lru(at: Passing, u: Value, r: Value) -> Value:
     rate = tape.unary(at.weight(at.op.weights[0]))
     logs = _times(tape.linear_in(frame.given(r)), rate, at)
     scale = tape.unary(tape.linear_in(tape.unary(tape.linear_in(logs), "result")), "result")
-    scale = tape.masked_fill(scale, tape.new(("n",), width=FLAG))
+    scale = tape.masked_fill(scale, tape.new(("n",), dtype=FLAG))
     decays = tape.unary(logs, "result")
     _times(frame.given(u), scale, at)
     _alone(frame, decays)

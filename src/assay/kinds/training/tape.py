@@ -14,75 +14,116 @@ from math import prod
 from typing import Any
 
 from assay.errors import KindError
+from assay.formats import bytes_of
 from assay.size import Size, product
 from assay.spec import Axes, Op
 
 MADE, INPUT, WEIGHT = "activations", "inputs", "weights"
-FLAG, INDEX = 1, 8  # bytes of an element that is true or false, and of an index
+FLAG, INDEX = "bool", "int64"  # what is true or false, and an index
+WIDTHS = {FLAG: 1, INDEX: 8, "complex64": 8}  # bytes of an element
+# which functions autocast runs in float32, of those that appear here (PyTorch's autocast op reference, of CUDA; on a CPU
+# none of them)
+AUTOCAST_TO_FLOAT32 = {
+    "cpu": frozenset[str](),
+    "cuda": frozenset({"exp", "layer_norm", "pow", "rsqrt", "softmax", "softplus", "sum", "loss"}),
+}
+RANKS = (FLAG, INDEX, "fp8", "bf16", "fp16", "fp32", "fp64", "complex64")  # of two that meet the later one stays
 
 
 class Store:
     """What tensors lie in: its bytes, where it is from, and which ops had it kept, the first of them first.
 
-    `passing` says of each whether what kept it is gone with the op; `shared` storages live as long as the pass.
+    `passing` says of each whether what kept it is gone with the op; `shared` storages live as long as the pass;
+    `maker` is the op that made it, `key` what tells a parameter from others.
     """
 
-    __slots__ = ("bytes", "keepers", "origin", "shared")
+    __slots__ = ("bytes", "keepers", "key", "maker", "origin", "shared")
 
-    def __init__(self, held: Size, origin: str = MADE) -> None:
+    def __init__(self, held: Size, origin: str = MADE, maker: Hashable = None, key: Hashable = None) -> None:
         self.bytes = held
         self.origin = origin
+        self.maker = maker
+        self.key = key
         self.keepers: list[tuple[Hashable, bool]] = []
         self.shared = False
 
 
+WIDE = {"bf16": "fp32", "fp16": "fp32"}  # what sums over elements of a dtype are held in
+
+
+def promoted(values: Iterable[Value]) -> str:
+    """The dtype of what is computed from several tensors: one without axes counts only beside others without."""
+    values = tuple(values)
+    return max((v.dtype for v in [v for v in values if v.axes] or values), key=RANKS.index)
+
+
+def width_of(dtype: str) -> Size:
+    """Bytes of an element."""
+    known = WIDTHS.get(dtype)
+    return bytes_of(1, dtype) if known is None else known
+
+
 class Value:
-    """A tensor: axes in order, how far apart their elements lie, the storage, and whether it needs a gradient.
+    """A tensor: axes in order, how far apart elements lie, the storage, whether it needs a gradient, its dtype.
 
     An axis that is the same all along lies 0 apart.
     """
 
-    __slots__ = ("axes", "grad", "store", "strides")
+    __slots__ = ("axes", "dtype", "grad", "store", "strides")
 
-    def __init__(self, axes: Axes, strides: tuple[int, ...], store: Store, grad: bool) -> None:
+    def __init__(self, axes: Axes, strides: tuple[int, ...], store: Store, grad: bool, dtype: str) -> None:
         self.axes = axes
         self.strides = strides
         self.store = store
         self.grad = grad
+        self.dtype = dtype
+
+    def seen(self, axes: Axes, strides: tuple[int, ...]) -> Value:
+        """The same storage along other axes."""
+        return Value(axes, strides, self.store, self.grad, self.dtype)
 
     def called(self, axes: Axes) -> Value:
         """The same under other names."""
-        return Value(axes, self.strides, self.store, self.grad)
+        return self.seen(axes, self.strides)
 
 
 class Tape:
     """Functions of PyTorch, and what they keep: each kept storage is noted under `now`, what is at work.
 
-    `sizes` are ints, `real` the sizes that they stand for, `width` the bytes of an element of activations.
-    `grads` False is a pass that keeps nothing.
+    `sizes` are ints, `real` the sizes that they stand for, `dtype` what activations are computed in and `stored` what
+    parameters are kept in. Under `autocast` it is what products cast their operands to, and some functions cast theirs
+    to float32; which, and in what norms keep their statistics, hangs on the `device`.
     """
 
-    def __init__(self, width: Size) -> None:
-        self.width = width
+    def __init__(self, dtype: str, autocast: str | None = None, device: str = "cpu") -> None:
+        self.dtype = dtype
+        self.autocast = autocast
+        self.device = device
+        self.raised = AUTOCAST_TO_FLOAT32[device] if autocast else frozenset()
         self.sizes: dict[str, int] = {}
         self.real: Mapping[str, Size] = {}
         self.now: Hashable = None
         self.kept: list[Store] = []
+        self.made: list[Store] = []
         self.memo: dict[Hashable, Value] = {}
+        self.copies: dict[Hashable, Value] = {}  # of parameters, by what tells them apart
 
     # --- tensors ---
 
-    def held(self, axes: Iterable[str], width: Size | None = None) -> Size:
+    def held(self, axes: Iterable[str], dtype: str) -> Size:
         """Bytes of a tensor of some axes."""
-        return product(self.real[a] for a in axes) * (self.width if width is None else width)
+        return product(self.real[a] for a in axes) * width_of(dtype)
 
-    def new(self, axes: Axes, grad: bool = False, width: Size | None = None, order: Axes | None = None) -> Value:
-        """A tensor of its own, its axes one behind the other, or lying in another order."""
+    def new(self, axes: Axes, grad: bool = False, dtype: str | None = None, order: Axes | None = None) -> Value:
+        """A tensor of its own, its axes one behind the other, or lying in another order; of activations' dtype."""
         apart, run = dict.fromkeys(axes, 0), 1
         for axis in reversed(order or axes):
             apart[axis] = run
             run *= max(1, self.sizes[axis])
-        return Value(axes, tuple(apart[a] for a in axes), Store(self.held(axes, width)), grad)
+        dtype = dtype or self.dtype
+        store = Store(self.held(axes, dtype), maker=self.now)
+        self.made.append(store)
+        return Value(axes, tuple(apart[a] for a in axes), store, grad, dtype)
 
     def axis(self, name: str, size: Size, shown: int) -> str:
         """An axis that the op has no name for."""
@@ -112,7 +153,7 @@ class Tape:
         if axes == x.axes:
             return x
         apart = dict(zip(x.axes, x.strides, strict=True))
-        return Value(axes, tuple(apart[a] for a in axes), x.store, x.grad)
+        return x.seen(axes, tuple(apart[a] for a in axes))
 
     def beside(self, x: Value, axes: Axes) -> Value:
         """In the order of some axes, of which it may lack any: `axes` of the result are those that it has."""
@@ -126,12 +167,12 @@ class Tape:
     def drop(self, x: Value, *lost: str) -> Value:
         """One place of each of some axes."""
         left = [(a, s) for a, s in zip(x.axes, x.strides, strict=True) if a not in lost]
-        return Value(tuple(a for a, _ in left), tuple(s for _, s in left), x.store, x.grad)
+        return x.seen(tuple(a for a, _ in left), tuple(s for _, s in left))
 
     def expand(self, x: Value, axes: Axes) -> Value:
         """The same along every axis that it lacks."""
         apart = dict(zip(x.axes, x.strides, strict=True))
-        return Value(axes, tuple(apart.get(a, 0) for a in axes), x.store, x.grad)
+        return x.seen(axes, tuple(apart.get(a, 0) for a in axes))
 
     def joins(self, x: Value, axes: Axes) -> bool:
         """True where axes become one dimension without a copy."""
@@ -144,22 +185,24 @@ class Tape:
         x = self.order(x, tuple(a for group in groups for a in group))
         if any(self.sizes[a] == 0 for a in x.axes) or all(self.joins(x, group) for group in groups):
             return x
-        return self.new(x.axes, x.grad)
+        return self.new(x.axes, x.grad, x.dtype)
 
     def reshape(self, x: Value, axes: Axes) -> Value:
         """As many elements under other axes: the same storage where PyTorch can see it so, else a copy."""
         strides = _seen([self.sizes[a] for a in x.axes], x.strides, [self.sizes[a] for a in axes])
-        return self.new(axes, x.grad) if strides is None else Value(axes, strides, x.store, x.grad)
+        return self.new(axes, x.grad, x.dtype) if strides is None else x.seen(axes, strides)
 
     def unfold(self, x: Value, axis: str, axes: Axes, step: int) -> Value:
         """Windows along an axis, each `step` further on, their places last: nothing is copied."""
         apart = x.strides[x.axes.index(axis)]
         strides = [step * s if a == axis else s for a, s in zip(x.axes, x.strides, strict=True)]
-        return Value(axes, (*strides, apart), x.store, x.grad)
+        return x.seen(axes, (*strides, apart))
 
     # --- element by element ---
 
-    def pointwise(self, *values: Value, axes: Axes | None = None, grad: bool | None = None) -> Value:
+    def pointwise(
+        self, *values: Value, axes: Axes | None = None, grad: bool | None = None, dtype: str | None = None
+    ) -> Value:
         """The result of a function of elements: it lies as its operands do, the first of them before the others."""
         out = values[0].axes if axes is None else axes
         rows = [self._apart(value, out) for value in values]
@@ -174,7 +217,8 @@ class Tape:
                 elif turn < 0:
                     break
         order = tuple(out[i] for i in reversed(places))
-        return self.new(out, any(v.grad for v in values) if grad is None else grad, order=order)
+        made = any(v.grad for v in values) if grad is None else grad
+        return self.new(out, made, promoted(values) if dtype is None else dtype, order)
 
     def _apart(self, x: Value, out: Axes) -> list[int]:
         apart = dict(zip(x.axes, x.strides, strict=True))
@@ -190,8 +234,9 @@ class Tape:
                 return 1
         return 0
 
-    def unary(self, x: Value, keeps: str = "operand") -> Value:
+    def unary(self, x: Value, keeps: str = "operand", function: str = "") -> Value:
         """A function of each element that keeps its operand, its result, or nothing."""
+        x = self.upcast(x, function)
         y = self.pointwise(x)
         if x.grad:
             self.keep(*{"operand": (x,), "result": (y,), "": ()}[keeps])
@@ -228,61 +273,102 @@ class Tape:
         """Elements set where a mask is true: the mask is kept."""
         if x.grad:
             self.keep(hidden)
-        return self.new(x.axes, x.grad)
+        return self.new(x.axes, x.grad, x.dtype)
 
     def cat(self, axes: Axes, *values: Value) -> Value:
         """Behind each other: nothing is kept."""
-        return self.new(axes, any(v.grad for v in values))
+        return self.new(axes, any(v.grad for v in values), promoted(values))
 
     def clone(self, x: Value) -> Value:
         """A copy that lies as the original does."""
         return self.pointwise(x)
 
+    # --- dtypes ---
+
+    def cast(self, x: Value, dtype: str) -> Value:
+        """In another dtype: nothing is kept, and what has it already is not copied."""
+        return x if x.dtype == dtype else self.pointwise(x, dtype=dtype)
+
+    def lower(self, x: Value) -> Value:
+        """As autocast gives it to products: of a parameter one copy for the whole pass."""
+        if self.autocast is None or x.dtype != "fp32":
+            return x
+        if x.store.origin != WEIGHT or not x.grad:
+            return self.cast(x, self.autocast)
+        if x.store.key not in self.copies:
+            self.copies[x.store.key] = self.cast(x, self.autocast)
+            self.copies[x.store.key].store.shared = True
+        return self.copies[x.store.key].seen(x.axes, x.strides)
+
+    def upcast(self, x: Value, function: str) -> Value:
+        """As autocast gives it to functions that it runs in float32."""
+        return self.cast(x, "fp32") if function in self.raised and x.dtype in WIDE else x
+
     # --- over axes ---
 
-    def sum(self, x: Value, axes: Axes) -> Value:
+    def sum(self, x: Value, axes: Axes, function: str = "sum") -> Value:
         """Over the axes that the result lacks: a sum or mean keeps nothing."""
-        return self.new(tuple(a for a in x.axes if a in axes), x.grad)
+        x = self.upcast(x, function)
+        return self.new(tuple(a for a in x.axes if a in axes), x.grad, x.dtype)
 
     def softmax(self, x: Value) -> Value:
         """The result is kept."""
-        y = self.new(x.axes, x.grad)
+        x = self.upcast(x, "softmax")
+        y = self.new(x.axes, x.grad, x.dtype)
         if x.grad:
             self.keep(y)
         return y
 
     def rms_norm(self, x: Value, over: Axes, gain: Value | None) -> Value:
-        """As PyTorch composes it where nothing is fused: square, mean, reciprocal root, product, gain."""
+        """As PyTorch composes it: square, mean, reciprocal root, product, gain; in one kernel on a GPU."""
+        if self.device == "cuda" and (gain is None or gain.dtype == x.dtype):
+            grad = x.grad or (gain is not None and gain.grad)
+            if grad:
+                rows = tuple(a for a in x.axes if a not in over)
+                self.keep(x, self.new(rows, dtype=WIDE.get(x.dtype, x.dtype)), *([] if gain is None else [gain]))
+            return self.new(x.axes, grad, x.dtype)
+        dtype = x.dtype
+        x = self.cast(x, WIDE.get(dtype, dtype))
         rows = tuple(a for a in x.axes if a not in over)
-        self.pow(x)
-        root = self.unary(self.new(rows, x.grad), "result")
+        root = self.rsqrt(self.sum(self.pow(x), rows, "mean"))
         y = self.mul(x, root)
-        return y if gain is None else self.mul(y, gain)
+        return self.cast(y if gain is None else self.mul(y, gain), dtype)
 
     def pow(self, x: Value) -> Value:
         """A power keeps what it is of."""
-        return self.unary(x)
+        return self.unary(x, function="pow")
+
+    def rsqrt(self, x: Value) -> Value:
+        """The reciprocal of a root keeps itself."""
+        return self.unary(x, "result", "rsqrt")
 
     def layer_norm(self, x: Value, over: Axes, gain: Value | None, bias: Value | None) -> Value:
         """Its operand, means and reciprocal deviations are kept, and gains and biases."""
+        x = self.upcast(x, "layer_norm")
+        gain, bias = (None if v is None else self.upcast(v, "layer_norm") for v in (gain, bias))
         rows = tuple(a for a in x.axes if a not in over)
         grad = any(v is not None and v.grad for v in (x, gain, bias))
         if grad:
-            self.keep(x, self.new(rows), self.new(rows), *(v for v in (gain, bias) if v is not None))
-        return self.new(x.axes, grad)
+            plain = all(v is None or v.dtype == x.dtype for v in (gain, bias))
+            wide = x.dtype if self.device == "cpu" and plain else WIDE.get(x.dtype, x.dtype)
+            stats = [self.new(rows, dtype=wide) for _ in range(2)]
+            self.keep(x, *stats, *(v for v in (gain, bias) if v is not None))
+        return self.new(x.axes, grad, x.dtype)
 
     # --- products and look-ups ---
 
     def linear(self, x: Value, lead: Axes, weight: Value, made: Axes) -> Value:
         """x[… i] W[o i]: rows are joined to one matrix."""
         summed = tuple(a for a in x.axes if a not in lead)
+        x, weight = self.lower(x), self.lower(weight)
         rows = self.join(x, lead, summed)
         grad = x.grad or weight.grad
         self.keep(*([rows] if weight.grad else []), *([weight] if x.grad else []))
-        return self.new((*lead, *made), grad)
+        return self.new((*lead, *made), grad, x.dtype)
 
     def matmul(self, x: Value, y: Value, batch: Axes, left: Axes, summed: Axes, right: Axes) -> Value:
         """A product for each index of the batch; operands are joined to matrices first, then their batch to one."""
+        x, y = self.lower(x), self.lower(y)
         if len(left) != 1 or len(summed) != 1:
             x = self.join(x, *((a,) for a in batch), left, summed)
         if len(right) != 1 or len(summed) != 1:
@@ -292,19 +378,19 @@ class Tape:
         else:
             x, y = self.order(x, (*batch, *left, *summed)), self.order(y, (*batch, *summed, *right))
         self.keep(*([y] if x.grad else []), *([x] if y.grad else []))
-        return self.new((*batch, *left, *right), x.grad or y.grad)
+        return self.new((*batch, *left, *right), x.grad or y.grad, x.dtype)
 
     def embedding(self, ids: Value, table: Value, axes: Axes) -> Value:
         """Rows of a table: the index is kept."""
         if table.grad:
             self.keep(ids)
-        return self.new(axes, table.grad)
+        return self.new(axes, table.grad, table.dtype)
 
     def gather(self, x: Value, index: Value, axes: Axes) -> Value:
         """Values at an index along an axis: both are kept, the values for their shape alone."""
         if x.grad:
             self.keep(x, index)
-        return self.new(axes, x.grad)
+        return self.new(axes, x.grad, x.dtype)
 
 
 def _seen(sizes: Sequence[int], strides: Sequence[int], wanted: Sequence[int]) -> tuple[int, ...] | None:

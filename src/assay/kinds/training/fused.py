@@ -1,0 +1,86 @@
+"""Attention in one kernel, as PyTorch runs it: scores are never stored, and made again in the backward pass."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from assay.kinds.base import Extent, Work, kind_of
+from assay.kinds.fused import whole
+from assay.kinds.training.pointwise import MASKED, sight
+from assay.kinds.training.rows import BACKWARD, products, saves
+from assay.kinds.training.tape import WIDE, Passing, Value
+from assay.size import is_integer
+from assay.spec import Axes, Op
+
+BOUNDED = ("window", "near", "chunk")  # what limits the sight of a query, causal as long as there are no more tokens
+
+
+@saves("attend")
+def attend(at: Passing, q: Value, k: Value, v: Value) -> Value:
+    """Queries, keys, values, the result, the logarithm of each row's sum in float32, and a mask that is not causal."""
+    op, tape = at.op, at.tape
+    scores = whole(op)[0]
+    *lead, n, c = scores.axes
+    heads = tuple(lead[1:])
+    (summed,) = [a for a in q.axes if a not in scores.axes]
+    (width,) = [a for a in v.axes if a not in scores.axes]
+    shared = tuple(a for a in heads if a in k.axes)
+    q, k, v = (tape.lower(x) for x in (q, k, v))
+    q = tape.join(q, ("b",), heads, (n,), (summed,))
+    k = tape.join(k, ("b",), shared, (c,), (summed,))
+    if set(v.axes) != {"b", *shared, c, width}:
+        v = tape.expand(tape.beside(v, ("b", *shared, c, width)), ("b", *shared, c, width))
+    v = tape.join(v, ("b",), shared, (c,), (width,))
+    made = ("b", n, *heads, width)
+    if tape.device == "cpu" and at.sizes[summed] != at.sizes[width]:
+        return tape.order(_composed(at, (q, k, v), heads, (n, c, summed, width)), op.axes)
+    y = tape.new(made, any(x.grad for x in (q, k, v)), q.dtype)
+    if y.grad:
+        tape.keep(q, k, v, y, tape.new(("b", *heads, n), dtype=WIDE.get(q.dtype, q.dtype)))
+        if _masked(at, n, c):
+            tape.keep(tape.new((n, c), dtype=q.dtype))
+    return tape.order(y, op.axes)
+
+
+def _composed(at: Passing, given: Sequence[Value], heads: Axes, named: Sequence[str]) -> Value:
+    """Where no kernel takes values of another width than keys: both products and a softmax, in float32."""
+    tape = at.tape
+    n, c, summed, width = named
+    q, k, v = (tape.cast(x, WIDE.get(x.dtype, x.dtype)) for x in given)
+    q, k = tape.linear_in(q), tape.linear_in(k)
+    if set(heads) - set(k.axes):
+        k, v = (tape.new(("b", *heads, c, last), x.grad, x.dtype) for x, last in ((k, summed), (v, width)))
+    lead = ("b", *heads)
+    p = tape.softmax(tape.matmul(q, k, lead, (n,), (summed,), (c,)))
+    y = tape.matmul(p, v, lead, (n,), (c,), (width,))
+    return tape.cast(y, given[0].dtype)
+
+
+def _masked(at: Passing, n: str, c: str) -> bool:
+    """True where a mask is given; the plain causal one is told by name."""
+    if not any(part.kind == "mask" for part in whole(at.op)):
+        return False
+    makers = [op for op in at.makers(c) if op.kind in MASKED]
+    if not makers:
+        raise at.unknown(f"no op makes the keys {c}")
+    told = sight(makers[0], at)
+    if told is None or (at.sizes[n] == 1 and told[0] in ("causal", "window")):
+        return False
+    return not (at.sizes[n] == at.sizes[c] and (told[0] == "causal" or (told[0] in BOUNDED and _all(told, at, c))))
+
+
+def _all(told: tuple[object, ...], at: Passing, c: str) -> bool:
+    """True where a limit is no less than all keys."""
+    return is_integer(told[1]) and bool(at.sizes[c] <= told[1])
+
+
+def _backward(op: Op, extent: Extent, needs: Sequence[bool]) -> Work:
+    """Two products for each of forward's, and the scores again: five in place of two (Dao et al. 2022, appendix B.2)."""
+    scores, *_, last = whole(op)
+    q, k, v = needs
+    again = kind_of(scores).work(scores, extent).get("multiply_add", 0) if any(needs) else 0
+    left = products(scores, extent, (q, k)).get("multiply_add", 0)
+    return {"multiply_add": again + left + products(last, extent, (q or k, v)).get("multiply_add", 0)}
+
+
+BACKWARD["attend"] = _backward
