@@ -15,6 +15,8 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+from sparse_configs import FLAUBERT, GEMMA4_UNIFIED
+
 from assay.errors import AssayError
 from assay.sources.config import Config
 from assay.sources.families import FAMILIES
@@ -65,7 +67,7 @@ def _decoders() -> dict[str, list[Row]]:
         latent.__name__: [(config, CAUSAL, True) for config in latent.VARIED],
         sparse.__name__: [
             *((config, CAUSAL, tokens > 0) for config, tokens in sparse.VARIED.values()),
-            (sparse.FLAUBERT, MASKED, False),
+            (FLAUBERT, MASKED, False),
         ],
         recurrent.__name__: [
             *((case.config, CAUSAL, False) for case in recurrent.CASES),
@@ -79,8 +81,12 @@ def _others() -> dict[str, list[Row]]:
     vision, clip, tower, vbert, image = map(_module, ("vision", "clip", "tower", "vbert", "image"))
     music = {**sound.SOUNDS["audioflamingo3, small"][0], "model_type": "musicflamingo"}
     music["audio_config"] = {**music["audio_config"], "model_type": "audioflamingo3_encoder"}
-    text = _module("sparse").GEMMA4_UNIFIED
-    unified = {"model_type": "gemma4_unified", "text_config": text, "vision_config": None, "audio_config": None}
+    unified = {
+        "model_type": "gemma4_unified",
+        "text_config": GEMMA4_UNIFIED,
+        "vision_config": None,
+        "audio_config": None,
+    }
     bases = [(kind, stem + end) for kind, stem, ends in encoders.CLASSES for end in ends if ends[end] == BASE]
     return {
         encoders.__name__: [

@@ -11,8 +11,8 @@ from sources.test_classic_families import VARIED as CLASSIC
 from sources.test_dense_families import OPTIONS, small
 from sources.test_moe_families import SIZES
 from sources.test_moe_families import VARIED as MOE
-from sources.test_sparse_families import GEMMA4, GEMMA4_EXPERTS, GEMMA4_UNIFIED
-from sources.test_sparse_families import VARIED as SPARSE
+from sparse_configs import GEMMA4, GEMMA4_EXPERTS, GEMMA4_UNIFIED
+from sparse_configs import VARIED as SPARSE
 
 import assay
 from assay.errors import BuildError
