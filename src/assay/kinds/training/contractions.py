@@ -88,7 +88,10 @@ def combine(at: Passing, x: Value, w: Value) -> Value:
 
 @saves("select")
 def select(at: Passing, x: Value, index: Value) -> Value:
-    """Rows sorted by expert, a product an expert, and the results put where the rows came from."""
+    """Rows sorted by expert, a product an expert, and the results put where the rows came from.
+
+    Every expert is taken to have some: autocast copies the matrices of those alone.
+    """
     op, tape = at.op, at.tape
     weight = op.weights[0]
     (experts,) = [a for a in weight.axes if a not in op.axes and a not in x.axes]
@@ -96,13 +99,14 @@ def select(at: Passing, x: Value, index: Value) -> Value:
     made = tuple(a for a in op.axes if a in weight.axes)
     matrices = at.weight(weight, (experts,), made, summed)
     bias = at.weight(op.weights[1], (experts,), made) if len(op.weights) > 1 else None
-    x, matrices = tape.lower(x), tape.lower(matrices)
+    given, matrices = x.dtype, tape.lower(matrices)
     order = tape.once(("routing", index.store), lambda: tape.new(index.axes, dtype=INDEX))
-    rows = tape.new((*index.axes, *summed), x.grad, x.dtype)
+    rows = tape.lower(tape.new((*index.axes, *summed), x.grad, x.dtype))
     if x.grad:
         tape.keep(order)
     tape.keep(*([rows] if matrices.grad else []), *([matrices] if x.grad else []))
-    y = tape.new((*index.axes, *made), x.grad or matrices.grad or (bias is not None and bias.grad), x.dtype)
+    y = tape.new((*index.axes, *made), x.grad or matrices.grad or (bias is not None and bias.grad), rows.dtype)
+    y = tape.cast(y, given)  # what it is put into has the dtype of what came
     if y.grad:
         tape.keep(order, y)  # put where the rows came from, results keep their places and, for their shape, themselves
     y = tape.new(y.axes, y.grad, y.dtype)
