@@ -21,13 +21,14 @@ INTERFACE = {
     "Reading a model": "load block Model Segment Block Op Tensor Weight",
     "Counting": "count Count Parameters Flops Cache Row Setting CONVENTIONS Convention tensors Entry",
     "Training": "flops_per_token mfu Utilization training Training",
+    "Hardware": "chip chips Chip",
     "Why, and from where on": "explain Explanation crossovers Crossover regimes Regime",
     "Pictures of a model": "draw Diagram",
     "Many settings, many models": "sweep Sweep compare Comparison design Proposal",
     "Running": "build learn Batch Recipe History shifted",
     "Measuring": "measure Measurement",
     "Errors": "AssayError SourceError UnknownModel SettingError SizeError NotationError KindError BuildError"
-    " MeasureError",
+    " MeasureError HardwareError",
 }
 
 

@@ -27,6 +27,7 @@ from __future__ import annotations
 from assay.errors import (
     AssayError,
     BuildError,
+    HardwareError,
     KindError,
     MeasureError,
     NotationError,
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
     from assay.counter.run import measure
     from assay.execution.entry import build
     from assay.execution.learn import Batch, History, Recipe, learn, shifted
+    from assay.hardware import Chip, chip, chips
     from assay.readings.conventions import CONVENTIONS, Convention
     from assay.readings.count import Cache, Count, Flops, Parameters, Row, count
     from assay.readings.crossovers import Crossover, Regime, crossovers, regimes
@@ -68,6 +70,7 @@ __all__ = [
     "Block",
     "BuildError",
     "Cache",
+    "Chip",
     "Comparison",
     "Convention",
     "Count",
@@ -76,6 +79,7 @@ __all__ = [
     "Entry",
     "Explanation",
     "Flops",
+    "HardwareError",
     "History",
     "KindError",
     "MeasureError",
@@ -101,6 +105,8 @@ __all__ = [
     "Weight",
     "block",
     "build",
+    "chip",
+    "chips",
     "compare",
     "count",
     "crossovers",
@@ -126,6 +132,7 @@ _HOME = {
     "assay.counter.run": "measure",
     "assay.execution.entry": "build",
     "assay.execution.learn": "Batch History Recipe learn shifted",
+    "assay.hardware": "Chip chip chips",
     "assay.readings.conventions": "CONVENTIONS Convention",
     "assay.readings.count": "Cache Count Flops Parameters Row count",
     "assay.readings.crossovers": "Crossover Regime crossovers regimes",

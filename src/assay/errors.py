@@ -7,6 +7,7 @@ AssayError
 ├── SettingError     a batch, length, dtype, convention … that cannot be asked of this model
 ├── MeasureError     PyTorch code that cannot be measured: an op without a rule, or no PyTorch
 ├── BuildError       a description that cannot be run: an op without a function, a shape that is not the one said
+├── HardwareError    a chip that is not in the catalogue, or a figure of it that nobody prints
 └── SourceError      a file, a key or a value of it that cannot be read as a model
     └── UnknownModel     nothing by that name: no file, no preset, no cached or reachable repository
 
@@ -53,3 +54,7 @@ class UnknownModel(SourceError):
 
 class BuildError(AssayError):
     """A description that cannot be run as it is asked to."""
+
+
+class HardwareError(AssayError):
+    """A chip that is not in the catalogue, or a figure of it that it lacks."""
