@@ -56,11 +56,11 @@ def names(entry: Entry) -> Iterator[tuple[str, int | None]]:
 class Tree(nn.Module):  # type: ignore[misc]
     """Modules that do nothing but name what is stored: `model.layers.0.self_attn.q_proj.weight`."""
 
-    def hold(self, name: str, tensor: Tensor, *, parameter: bool) -> None:
+    def hold(self, name: str, tensor: Tensor, *, parameter: bool, frozen: bool = False) -> None:
         """Keep a tensor under a dotted name."""
         owner, leaf = self.owner(name)
         if parameter:
-            owner.register_parameter(leaf, nn.Parameter(tensor))
+            owner.register_parameter(leaf, nn.Parameter(tensor, requires_grad=not frozen))
         else:
             owner.register_buffer(leaf, tensor)
 
@@ -107,7 +107,9 @@ def allocate(root: Tree, model: Model, dtype: torch.dtype, device: torch.device)
         shape = tuple(int(size) for size in entry.shape)
         kept = torch.int64 if entry.path in whole else dtype
         for name, _ in names(entry):
-            root.hold(name, torch.empty(shape, dtype=kept, device=device), parameter=not entry.buffer)
+            root.hold(
+                name, torch.empty(shape, dtype=kept, device=device), parameter=not entry.buffer, frozen=entry.frozen
+            )
 
 
 class Weights:

@@ -232,6 +232,20 @@ def dimension(axes: Iterable[str]) -> str:
     return names[0] if len(names) == 1 else f"({' '.join(names)})" if names else "1"
 
 
+@lru_cache(maxsize=4096)
+def dimensions_of(layout: str) -> tuple[str, ...]:
+    """The stored dimensions that a layout writes: `(h + k)` is one of them."""
+    made: list[str] = []
+    inside = False
+    for word in layout.split():
+        if inside:
+            made[-1] += f" {word}"
+        else:
+            made.append(word)
+        inside = made[-1].count("(") > made[-1].count(")")
+    return tuple(made)
+
+
 def flat(op: Op, axes: Axes) -> tuple[str, ...]:
     """Stored as one dimension: biases, gains."""
     return (dimension(axes),)

@@ -38,7 +38,8 @@ class Parameters:
     """Unique parameters. `active` leaves out the routed experts that a token does not pass.
 
     `embedding` holds tables and their projections, a tied head's too; `head` is an untied head's matrix.
-    `buffers` are elements that checkpoints store and that are no parameters.
+    `buffers` are elements that checkpoints store and that are no parameters. `frozen` are those that training leaves
+    as they are.
     """
 
     total: Size = 0
@@ -46,6 +47,12 @@ class Parameters:
     buffers: Size = 0
     head: Size = 0
     by_part: Parts = field(default_factory=dict)
+    frozen: Size = 0
+
+    @property
+    def trained(self) -> Size:
+        """Those that training changes."""
+        return self.total - self.frozen
 
     @property
     def embedding(self) -> Size:
@@ -65,12 +72,13 @@ class Parameters:
             self.buffers + other.buffers,
             self.head + other.head,
             add_parts(self.by_part, other.by_part),
+            self.frozen + other.frozen,
         )
 
     def times(self, n: int) -> Parameters:
         """n such layers."""
         by_part = {p: n * s for p, s in self.by_part.items()}
-        return Parameters(n * self.total, n * self.active, n * self.buffers, n * self.head, by_part)
+        return Parameters(n * self.total, n * self.active, n * self.buffers, n * self.head, by_part, n * self.frozen)
 
 
 @dataclass(frozen=True)
@@ -357,6 +365,7 @@ def parameters(segment: Segment, block: Block, plan: Plan, held: list[tuple[Size
     active: Size = 0
     buffers: Size = 0
     head: Size = 0
+    frozen: Size = 0
     layers = segment.copies
     here: set[str] = set()  # a path with {i} is another tensor in another segment's layers
     stored = block.stored
@@ -374,7 +383,9 @@ def parameters(segment: Segment, block: Block, plan: Plan, held: list[tuple[Size
         active = active + copies * passed
         if rows:
             head = head + copies * elements
-    return Parameters(sum(by_part.values(), start=0), active, buffers, head, by_part)
+        if where.frozen:
+            frozen = frozen + copies * elements
+    return Parameters(sum(by_part.values(), start=0), active, buffers, head, by_part, frozen)
 
 
 def cache(block: Block, extent: Extent, asked: Setting) -> Cache:

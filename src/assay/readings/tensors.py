@@ -9,6 +9,7 @@ from math import prod
 from assay.errors import NotationError
 from assay.formats import Format
 from assay.kinds import Extent, kind_of, matrix_axes
+from assay.kinds.base import dimensions_of
 from assay.readings.binding import as_model, bind, placed
 from assay.records import dataclass, replace
 from assay.size import Size, product
@@ -18,7 +19,6 @@ from assay.spec import Axes, Block, Model, Op, Segment, Tensor, Weight
 _ANY = {"b": 1, "n": 1, "t": 1, "past": 0, "m": 1, "M": 1}
 
 _EACH = re.compile(r"\{(?!i(?:-1)?\})([^{}]+)\}")  # axes in a path: one tensor for each index of them
-_DIMENSION = re.compile(r"\+?\([^()]*\)|\+?\S+")
 
 
 @dataclass(frozen=True)
@@ -219,12 +219,7 @@ def _behind(known: Entry, dims: tuple[str, ...], shape: tuple[Size, ...]) -> tup
 
 def dimensions(op: Op, weight: Tensor, layout: str | None) -> tuple[str, ...]:
     """The stored dimensions of a weight as the layout says, else as its kind implies."""
-    return kind_of(op).layout(op, weight.axes) if layout is None else _dimensions(layout)
-
-
-@lru_cache(maxsize=4096)
-def _dimensions(layout: str) -> tuple[str, ...]:
-    return tuple(_DIMENSION.findall(layout))
+    return kind_of(op).layout(op, weight.axes) if layout is None else dimensions_of(layout)
 
 
 @lru_cache(maxsize=4096)
