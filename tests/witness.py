@@ -64,7 +64,60 @@ def element(name: str, misfit: str = "", **work: int) -> Witness:
     )
 
 
+ROWS = B * T
 WITNESSES = (
+    # -- what implementations compose things of
+    Witness(
+        "y = cast(x[b n d], to=fp32) -> [b n d]",
+        reads=BND,
+        writes=BND,
+        misfits=(
+            "y = cast(x[b n d]) -> [b n d]",
+            "y = cast(x[b n d], to=fp32, like=z) -> [b n d]",
+            "y = cast(x[b n d], to=fp32) -> [b n]",
+        ),
+    ),
+    Witness(
+        "y = power(x[b n d], by=3) -> [b n d]",
+        work={"multiply": 2 * BND},
+        reads=BND,
+        writes=BND,
+        misfits=("y = power(x[b n d]) -> [b n d]", "y = power(x[b n d], by=4) -> [b n d]"),
+    ),
+    Witness(
+        "y = rsqrt(x[b n d], eps=1e-06) -> [b n d]",
+        work={"add": BND, "root": BND, "divide": BND},
+        reads=BND,
+        writes=BND,
+        misfits=("y = rsqrt(x[b n d]) -> [b n]",),
+    ),
+    Witness(
+        "y = copy(x[b n d]) -> [n b d]",
+        reads=BND,
+        writes=BND,
+        misfits=("y = copy(x[b n d]) -> [b n]",),
+    ),
+    Witness(
+        "y = dropout(x[b n d], rate=0.1) -> [b n d]",
+        work={"compare": BND, "multiply": BND},
+        reads=BND,
+        writes=BND,
+        misfits=("y = dropout(x[b n d]) -> [b n d]", "y = dropout(x[b n d], rate=1.0) -> [b n d]"),
+    ),
+    Witness(
+        "y = log_softmax(l[b t V]) -> [b t V]",
+        work={"exp": ROWS * V, "add": ROWS * (V - 1) + ROWS * V, "function": ROWS},
+        reads=ROWS * V,
+        writes=ROWS * V,
+        misfits=("y = log_softmax(l[b t V]) -> [b t]",),
+    ),
+    Witness(
+        "y = nll(l[b t V], labels[b t]) -> []",
+        work={"add": ROWS},
+        reads=ROWS * V + ROWS,
+        writes=1,
+        misfits=("y = nll(l[b t V]) -> []", "y = nll(l[b t V], labels[b]) -> []"),
+    ),
     # -- contractions
     Witness(
         "s = contract(q[b n g r k], k0[b c g k]) -> [b g r n c]",

@@ -72,8 +72,8 @@ def test_misfits_are_refused(line: str) -> None:
 
 
 def test_attributes_of_another_kind_are_refused() -> None:
-    with pytest.raises(NotationError, match=r"linear takes no attributes, not 'window'"):
-        check([parse("y = linear(x[n d], W[d f], window=3) -> [n f]")])
+    with pytest.raises(NotationError, match=r"mul takes no attributes, not 'window'"):
+        check([parse("y = mul(x[n d], z[n d], window=3) -> [n d]")])
     with pytest.raises(NotationError, match=r"append takes window, chunk.*not 'eps'"):
         check([parse("k = append(k[n d], eps=3) -> [c d]")])
 

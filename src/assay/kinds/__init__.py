@@ -1,6 +1,19 @@
 """What an op means: one record a kind, a column a reading. A new kind edits one file of this folder."""
 
-from assay.kinds import compress, contract, fused, keys, layout, pointwise, reduce, running, scan, state
+from assay.kinds import (
+    collective,
+    compress,
+    contract,
+    fused,
+    keys,
+    layout,
+    pointwise,
+    primitives,
+    reduce,
+    running,
+    scan,
+    state,
+)
 from assay.kinds.base import (
     KINDS,
     SORTS,
@@ -32,4 +45,4 @@ __all__ = [
 ]
 
 # importing them registers their kinds
-_REGISTERED = (compress, contract, fused, keys, layout, pointwise, reduce, running, scan, state)
+_REGISTERED = (collective, compress, contract, fused, keys, layout, pointwise, primitives, reduce, running, scan, state)

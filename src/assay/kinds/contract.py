@@ -130,6 +130,7 @@ register(
         _check_linear,
         _linear,
         layout=_linear_layout,
+        attrs=("packed",),
         contracts=True,
     ),
     Kind(

@@ -100,7 +100,7 @@ register(
         "attention in one kernel, whose scores are never stored (Dao et al. 2022)",
         _check_attend,
         _attend,
-        attrs=("of",),
+        attrs=("of", "grouped"),
         contracts=True,
     ),
 )

@@ -84,7 +84,7 @@ def _check_mask(op: Op) -> None:
         expect(op, len(set(index.axes) - set(op.axes)) == 1, f"{index} has one axis of its own, the keys chosen")
 
 
-_ROPE = ("width", "theta", "scaling", "style")
+_ROPE = ("width", "theta", "scaling", "style", "tables")
 
 register(
     Kind("add", "sum of operands", _check_broadcast, _sum, attrs=("scale", "keep"), sums=True),
@@ -99,7 +99,7 @@ register(
         _per_element({"add": 1, "function": 1}),
         attrs=("halves", "closed", "offset"),
     ),
-    Kind("mask", "plus a bias or mask", _check_mask, _per_element({"add": 1}), attrs=("keep",)),
+    Kind("mask", "plus a bias or mask", _check_mask, _per_element({"add": 1}), attrs=("keep", "added")),
     Kind(
         "alibi",
         "plus a slope of the head times the distance",

@@ -6,20 +6,19 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from assay.errors import SettingError
-from assay.kinds import Extent, Visible, kind_of
-from assay.kinds.training import INPUT, MADE, WEIGHT, Passing, Store, Tape, Value, backward, passes, rule_of
-from assay.kinds.training.tape import INDEX
-from assay.readings.binding import as_model, bind, placed
+from assay.kinds import Visible, kind_of
+from assay.kinds.training import INPUT, MADE, WEIGHT, Tape, backward, passes, rule_of
+from assay.readings.binding import as_model
 from assay.readings.conventions import convention as convention_of
 from assay.readings.count import add_parts
 from assay.readings.order import MEMORY, carried, halves, in_order
+from assay.readings.passing import Forward, Ran
 from assay.readings.precision import Precision
 from assay.readings.precision import precision as precision_of
 from assay.readings.setting import Setting, setting
-from assay.readings.stored import Seen
 from assay.records import dataclass, field
 from assay.rewrites.fuse import fuse
-from assay.size import Size, is_integer, witness
+from assay.size import Size
 from assay.spec import Block, Model, Op, Segment
 
 Parts = Mapping[str, Size]
@@ -192,80 +191,18 @@ def trace(
     yield from run.finish()
 
 
-class _Layer:
-    """A layer that has run forward: its ops and which of their operands need gradients."""
-
-    def __init__(self, segment: Segment, layer: int | None, extent: Extent) -> None:
-        self.segment = segment
-        self.layer = layer
-        self.extent = extent
-        self.needs: list[tuple[bool, ...]] = []
-
-
-class _Run:
+class _Run(Forward):
     """A pass forward over a model, each op by the rule of its kind; and which ops a gradient comes back to."""
 
     def __init__(self, asked: Setting, needed: frozenset[str], policy: Precision, device: str = "cpu") -> None:
-        self.needed = needed
-        self.asked = asked
+        super().__init__(asked, needed, Tape(policy.parameters, policy.compute if policy.autocast else None, device))
         self.prices = convention_of(asked.convention)
-        self.sizes = asked.sizes()
-        self.shown = {axis: witness(size) for axis, size in self.sizes.items()}
-        self.plain = all(is_integer(size) for size in self.sizes.values())
-        self.tape = Tape(policy.parameters, policy.compute if policy.autocast else None, device)
-        self.values: dict[str, Value] = {}
-        self.layers: list[_Layer] = []
-        self.seen: dict[int, Seen] = {}
         self.encoders = 0
 
     def turn(self) -> None:
-        """From here on another pass, over what the layers so far left: what they shared is made anew."""
-        self.values = {MEMORY: self.values["x"]}
+        """From here on another pass, over what the layers so far left."""
         self.encoders = len(self.layers)
-        self.tape.memo = {}
-
-    def layer(self, segment: Segment, layer: int | None) -> None:
-        """One layer forward."""
-        block, tape = segment.block, self.tape
-        extent = bind(block, placed(segment, self.sizes))
-        tape.real = extent.sizes
-        tape.sizes = dict(extent.sizes if self.plain else bind(block, placed(segment, self.shown)).sizes)
-        seen = self.seen.setdefault(id(block), Seen(block))
-        known: dict[str, Value] = {}
-        row = _Layer(segment, layer, extent)
-        place = len(self.layers)
-        for index, op in enumerate(block.ops):
-            for operand in op.activations:
-                if operand.name not in known:
-                    known[operand.name] = self._given(operand.name, operand.axes)
-            given = [known[t.name] for t in op.activations]
-            own = iter(given)
-            row.needs.append(tuple(seen.trained(t) if t.is_weight else next(own).grad for t in op.inputs))
-            tape.now = (place, index)
-            rule = rule_of(op, tape.dtype)
-            if rule is None:
-                known[op.name] = tape.new(op.axes, any(row.needs[-1]) and passes(op))
-                continue
-            at = Passing(tape, op, index, block.ops, tape.sizes, lambda t, groups: seen.view(tape, t, groups, layer))
-            known[op.name] = rule(at, *given)
-        made = {op.name for op in block.ops} & self.needed
-        self.values |= {name: known[name] for name in made}
-        self.layers.append(row)
-
-    def _given(self, name: str, axes: tuple[str, ...]) -> Value:
-        """What comes from the layer before, or from nobody."""
-        found = self.values.get(name)
-        if found is not None:
-            return found.called(axes)
-        if name == "at":
-            key = ("positions", *(self.tape.sizes[axis] for axis in axes))
-            return self.tape.once(key, lambda: self.tape.new(axes, dtype=INDEX)).called(axes)
-        if name == "type":
-            return self.tape.new(axes, dtype=INDEX)
-        given = self.tape.new(axes, dtype=INDEX if name == "ids" else None)
-        given.store = Store(given.store.bytes, INPUT)
-        self.values[name] = given
-        return given
+        super().turn()
 
     def finish(self) -> Iterator[tuple[Segment, list[TrainedOp]]]:
         """Every layer's ops, with the backward pass of those that the last result depends on."""
@@ -288,7 +225,7 @@ class _Run:
                 own[sort] = own.get(sort, 0) + store.bytes
         return saved
 
-    def _op(self, row: _Layer, place: int, index: int, reached: set[tuple[int, int]], saved: Any) -> TrainedOp:
+    def _op(self, row: Ran, place: int, index: int, reached: set[tuple[int, int]], saved: Any) -> TrainedOp:
         op = row.segment.block.ops[index]
         extent = Visible(row.extent.sizes).shared_with(row.extent) if self.prices.visible else row.extent
         kept = saved.get((place, index), {})

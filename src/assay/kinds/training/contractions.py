@@ -44,6 +44,9 @@ def linear(at: Passing, x: Value) -> Value:
     made = tuple(a for a in op.axes if a in weight.axes)
     lead = tuple(a for a in x.axes if a not in summed)
     x = tape.join(x, *((a,) for a in lead), summed)
+    packed = op.attr("packed")  # one product with weights that lie behind each other
+    if packed is not None:
+        x = tape.shared_cast(x, (packed, x.store))
     y = tape.linear(x, lead, at.weight(weight, made, summed), made)
     if len(op.weights) > 1 and set(op.weights[1].axes) != set(made):
         y = tape.linear_in(y, at.weight(op.weights[1]))

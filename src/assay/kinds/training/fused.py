@@ -31,6 +31,8 @@ def attend(at: Passing, q: Value, k: Value, v: Value) -> Value:
     if set(v.axes) != {"b", *shared, c, width}:
         v = tape.expand(tape.beside(v, ("b", *shared, c, width)), ("b", *shared, c, width))
     v = tape.join(v, ("b",), shared, (c,), (width,))
+    if op.attr("grouped") == "unmasked" and _masked(at, n, c) and set(heads) != set(shared):
+        k, v = (tape.new(("b", *heads, c, last), x.grad, x.dtype) for x, last in ((k, summed), (v, width)))
     made = ("b", n, *heads, width)
     if tape.device == "cpu" and at.sizes[summed] != at.sizes[width]:
         return tape.order(_composed(at, (q, k, v), heads, (n, c, summed, width)), op.axes)
@@ -38,7 +40,10 @@ def attend(at: Passing, q: Value, k: Value, v: Value) -> Value:
     if y.grad:
         tape.keep(q, k, v, y, tape.new(("b", *heads, n), dtype=WIDE.get(q.dtype, q.dtype)))
         if _masked(at, n, c):
-            tape.keep(tape.new((n, c), dtype=q.dtype))
+            seen = (
+                ("b", n, c) if op.attr("grouped") else (n, c)
+            )  # a mask that is built of the texts' own is one of each
+            tape.keep(tape.new(seen, dtype=q.dtype))
     return tape.order(y, op.axes)
 
 
@@ -75,7 +80,7 @@ def _all(told: tuple[object, ...], at: Passing, c: str) -> bool:
 
 
 def _backward(op: Op, extent: Extent, needs: Sequence[bool]) -> Work:
-    """Two products for each of forward's, and the scores again: five in place of two (Dao et al. 2022, appendix B.2)."""
+    """Two products for each of forward's, and the scores again: five for two (Dao et al. 2022, B.2)."""
     scores, *_, last = whole(op)
     q, k, v = needs
     again = kind_of(scores).work(scores, extent).get("multiply_add", 0) if any(needs) else 0

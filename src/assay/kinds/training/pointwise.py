@@ -114,6 +114,8 @@ MASKED = ("append", "keys", "reuse", "hold", "collect")  # kinds that make keys
 def mask(at: Passing, s: Value, beside: Value | None = None) -> Value:
     """The mask is kept, one for all layers that have the same; of chosen keys each layer its own."""
     tape, axes = at.tape, at.op.axes
+    if at.op.attr("added"):
+        return _added(at, s)
     if beside is not None and axes[-1] in beside.axes:
         return _favoured(at, s, beside)
     joined = next((op for op in at.makers(axes[-1]) if op.kind == "concat"), None)
@@ -121,6 +123,18 @@ def mask(at: Passing, s: Value, beside: Value | None = None) -> Value:
     if beside is not None and (joined is None or tape.sizes[joined.inputs[1].axes[1]]):
         hidden = tape.new((*beside.axes[:-1], axes[-1]), dtype=FLAG)
     return s if hidden is None else tape.masked_fill(s, hidden)
+
+
+def _added(at: Passing, s: Value) -> Value:
+    """A sum with a mask of the dtype of the stream, one for all layers that have the same."""
+    tape, keys = at.tape, at.op.axes[-1]
+    makers = [op for op in at.makers(keys) if op.kind in MASKED]
+    told = sight(makers[0], at) if makers else None
+    if told is None:
+        return s
+    shape = ("b", "n", keys) if "n" in at.op.axes else ("b", *at.op.axes[-2:])
+    table = tape.once(("added", told, at.count(shape)), lambda: tape.new(shape))
+    return tape.linear_in(s, table, axes=s.axes)
 
 
 def _favoured(at: Passing, s: Value, m: Value) -> Value:
@@ -181,10 +195,12 @@ def rope(at: Passing, x: Value) -> Value:
     tokens, rate = _positions(at, axes)
     part = head if whole else tape.axis("turned", 2 * ceil_div(at.real_value("width"), 2), width)
     told = (at.value("theta"), at.op.attr("scaling"), at.op.attr("style"), at.sizes[head])
-    key = ("rope", rate, at.value("width") or at.sizes[head], len(axes) - axes.index(tokens), *told)
+    shared = at.op.attr("tables") == "shared"  # of the residual stream's dtype, whatever lies between tokens and head
+    dtype = tape.dtype if shared else x.dtype
+    key = ("rope", rate, at.value("width") or at.sizes[head], shared or len(axes) - axes.index(tokens), *told)
     table = (tokens, part)
-    cos = tape.once((key, x.dtype, "cos"), lambda: tape.new(table, dtype=x.dtype))
-    sin = tape.once((key, x.dtype, "sin"), lambda: tape.new(table, dtype=x.dtype))
+    cos = tape.once((key, dtype, "cos"), lambda: tape.new(table, dtype=dtype))
+    sin = tape.once((key, dtype, "sin"), lambda: tape.new(table, dtype=dtype))
     cos, sin = cos.called(table), sin.called(table)
     given = x if whole else x.seen((*x.axes[:-1], part), x.strides)
     other = tape.new(given.axes, x.grad, x.dtype)  # halves swapped: a tensor of its own

@@ -21,8 +21,7 @@ from assay.spec import Axes, Op
 MADE, INPUT, WEIGHT = "activations", "inputs", "weights"
 FLAG, INDEX = "bool", "int64"  # what is true or false, and an index
 WIDTHS = {FLAG: 1, INDEX: 8, "complex64": 8}  # bytes of an element
-# which functions autocast runs in float32, of those that appear here (PyTorch's autocast op reference, of CUDA; on a CPU
-# none of them)
+# which functions autocast runs in float32, of those that appear here (PyTorch's autocast op reference, of CUDA)
 AUTOCAST_TO_FLOAT32 = {
     "cpu": frozenset[str](),
     "cuda": frozenset({"exp", "layer_norm", "pow", "rsqrt", "softmax", "softplus", "sum", "loss"}),
@@ -34,10 +33,11 @@ class Store:
     """What tensors lie in: its bytes, where it is from, and which ops had it kept, the first of them first.
 
     `passing` says of each whether what kept it is gone with the op; `shared` storages live as long as the pass;
-    `maker` is the op that made it, `key` what tells a parameter from others.
+    `maker` is the op that made it, `key` what tells a parameter from others. `born` and `read` are the tape's clock
+    when it was made and when it was last read; what is `held` is there for the next pass.
     """
 
-    __slots__ = ("bytes", "keepers", "key", "maker", "origin", "shared")
+    __slots__ = ("born", "bytes", "held", "keepers", "key", "maker", "origin", "read", "shared")
 
     def __init__(self, held: Size, origin: str = MADE, maker: Hashable = None, key: Hashable = None) -> None:
         self.bytes = held
@@ -46,6 +46,8 @@ class Store:
         self.key = key
         self.keepers: list[tuple[Hashable, bool]] = []
         self.shared = False
+        self.held = False
+        self.born = self.read = 0
 
 
 WIDE = {"bf16": "fp32", "fp16": "fp32"}  # what sums over elements of a dtype are held in
@@ -103,9 +105,11 @@ class Tape:
         self.sizes: dict[str, int] = {}
         self.real: Mapping[str, Size] = {}
         self.now: Hashable = None
+        self.clock = 0  # storages made so far
         self.kept: list[Store] = []
         self.made: list[Store] = []
         self.memo: dict[Hashable, Value] = {}
+        self.casts: dict[Hashable, Value] = {}
         self.copies: dict[Hashable, Value] = {}  # of parameters, by what tells them apart
 
     # --- tensors ---
@@ -122,14 +126,33 @@ class Tape:
             run *= max(1, self.sizes[axis])
         dtype = dtype or self.dtype
         store = Store(self.held(axes, dtype), maker=self.now)
+        self.clock += 1
+        store.born = store.read = self.clock
         self.made.append(store)
         return Value(axes, tuple(apart[a] for a in axes), store, grad, dtype)
+
+    def given(self, axes: Axes, dtype: str | None = None) -> Value:
+        """A tensor that the pass is given: there before it and to its end."""
+        made = self.new(axes, dtype=dtype)
+        store = self.made.pop()
+        store.origin, store.born = INPUT, 0
+        return made
+
+    def read(self, made: Value, *values: Value) -> Value:
+        """What was made of some tensors, which are there until then."""
+        for value in values:
+            value.store.read = self.clock
+        return made
 
     def axis(self, name: str, size: Size, shown: int) -> str:
         """An axis that the op has no name for."""
         self.sizes[name] = shown
         self.real = {**self.real, name: size}
         return name
+
+    def leaves(self, store: Store) -> None:
+        """A storage stays for the next pass."""
+        store.held = True
 
     def once(self, key: Hashable, make: Callable[[], Value]) -> Value:
         """What several layers use, made at the first asking in a pass."""
@@ -185,12 +208,12 @@ class Tape:
         x = self.order(x, tuple(a for group in groups for a in group))
         if any(self.sizes[a] == 0 for a in x.axes) or all(self.joins(x, group) for group in groups):
             return x
-        return self.new(x.axes, x.grad, x.dtype)
+        return self.read(self.new(x.axes, x.grad, x.dtype), x)
 
     def reshape(self, x: Value, axes: Axes) -> Value:
         """As many elements under other axes: the same storage where PyTorch can see it so, else a copy."""
         strides = _seen([self.sizes[a] for a in x.axes], x.strides, [self.sizes[a] for a in axes])
-        return self.new(axes, x.grad, x.dtype) if strides is None else x.seen(axes, strides)
+        return self.read(self.new(axes, x.grad, x.dtype), x) if strides is None else x.seen(axes, strides)
 
     def unfold(self, x: Value, axis: str, axes: Axes, step: int) -> Value:
         """Windows along an axis, each `step` further on, their places last: nothing is copied."""
@@ -218,7 +241,7 @@ class Tape:
                     break
         order = tuple(out[i] for i in reversed(places))
         made = any(v.grad for v in values) if grad is None else grad
-        return self.new(out, made, promoted(values) if dtype is None else dtype, order)
+        return self.read(self.new(out, made, promoted(values) if dtype is None else dtype, order), *values)
 
     def _apart(self, x: Value, out: Axes) -> list[int]:
         apart = dict(zip(x.axes, x.strides, strict=True))
@@ -273,11 +296,11 @@ class Tape:
         """Elements set where a mask is true: the mask is kept."""
         if x.grad:
             self.keep(hidden)
-        return self.new(x.axes, x.grad, x.dtype)
+        return self.read(self.new(x.axes, x.grad, x.dtype), x, hidden)
 
     def cat(self, axes: Axes, *values: Value) -> Value:
         """Behind each other: nothing is kept."""
-        return self.new(axes, any(v.grad for v in values), promoted(values))
+        return self.read(self.new(axes, any(v.grad for v in values), promoted(values)), *values)
 
     def clone(self, x: Value) -> Value:
         """A copy that lies as the original does."""
@@ -300,6 +323,14 @@ class Tape:
             self.copies[x.store.key].store.shared = True
         return self.copies[x.store.key].seen(x.axes, x.strides)
 
+    def shared_cast(self, x: Value, key: Hashable) -> Value:
+        """What a product casts, once for several that are one."""
+        if self.autocast is None or x.dtype != "fp32":
+            return x
+        if key not in self.casts:
+            self.casts[key] = self.lower(x)
+        return self.casts[key].seen(x.axes, x.strides)
+
     def upcast(self, x: Value, function: str) -> Value:
         """As autocast gives it to functions that it runs in float32."""
         return self.cast(x, "fp32") if function in self.raised and x.dtype in WIDE else x
@@ -309,12 +340,12 @@ class Tape:
     def sum(self, x: Value, axes: Axes, function: str = "sum") -> Value:
         """Over the axes that the result lacks: a sum or mean keeps nothing."""
         x = self.upcast(x, function)
-        return self.new(tuple(a for a in x.axes if a in axes), x.grad, x.dtype)
+        return self.read(self.new(tuple(a for a in x.axes if a in axes), x.grad, x.dtype), x)
 
     def softmax(self, x: Value) -> Value:
         """The result is kept."""
         x = self.upcast(x, "softmax")
-        y = self.new(x.axes, x.grad, x.dtype)
+        y = self.read(self.new(x.axes, x.grad, x.dtype), x)
         if x.grad:
             self.keep(y)
         return y
@@ -326,7 +357,7 @@ class Tape:
             if grad:
                 rows = tuple(a for a in x.axes if a not in over)
                 self.keep(x, self.new(rows, dtype=WIDE.get(x.dtype, x.dtype)), *([] if gain is None else [gain]))
-            return self.new(x.axes, grad, x.dtype)
+            return self.read(self.new(x.axes, grad, x.dtype), x)
         dtype = x.dtype
         x = self.cast(x, WIDE.get(dtype, dtype))
         rows = tuple(a for a in x.axes if a not in over)
@@ -353,7 +384,7 @@ class Tape:
             wide = x.dtype if self.device == "cpu" and plain else WIDE.get(x.dtype, x.dtype)
             stats = [self.new(rows, dtype=wide) for _ in range(2)]
             self.keep(x, *stats, *(v for v in (gain, bias) if v is not None))
-        return self.new(x.axes, grad, x.dtype)
+        return self.read(self.new(x.axes, grad, x.dtype), x)
 
     # --- products and look-ups ---
 
@@ -364,7 +395,7 @@ class Tape:
         rows = self.join(x, lead, summed)
         grad = x.grad or weight.grad
         self.keep(*([rows] if weight.grad else []), *([weight] if x.grad else []))
-        return self.new((*lead, *made), grad, x.dtype)
+        return self.read(self.new((*lead, *made), grad, x.dtype), rows, weight)
 
     def matmul(self, x: Value, y: Value, batch: Axes, left: Axes, summed: Axes, right: Axes) -> Value:
         """A product for each index of the batch; operands are joined to matrices first, then their batch to one."""
@@ -378,19 +409,19 @@ class Tape:
         else:
             x, y = self.order(x, (*batch, *left, *summed)), self.order(y, (*batch, *summed, *right))
         self.keep(*([y] if x.grad else []), *([x] if y.grad else []))
-        return self.new((*batch, *left, *right), x.grad or y.grad, x.dtype)
+        return self.read(self.new((*batch, *left, *right), x.grad or y.grad, x.dtype), x, y)
 
     def embedding(self, ids: Value, table: Value, axes: Axes) -> Value:
         """Rows of a table: the index is kept."""
         if table.grad:
             self.keep(ids)
-        return self.new(axes, table.grad, table.dtype)
+        return self.read(self.new(axes, table.grad, table.dtype), ids)
 
     def gather(self, x: Value, index: Value, axes: Axes) -> Value:
         """Values at an index along an axis: both are kept, the values for their shape alone."""
         if x.grad:
             self.keep(x, index)
-        return self.new(axes, x.grad, x.dtype)
+        return self.read(self.new(axes, x.grad, x.dtype), x, index)
 
 
 def _seen(sizes: Sequence[int], strides: Sequence[int], wanted: Sequence[int]) -> tuple[int, ...] | None:
@@ -426,6 +457,7 @@ class Passing:
         sizes: Mapping[str, int],
         weight: Callable[..., Value],
         past: int = 0,
+        known: Mapping[str, Value] | None = None,
     ) -> None:
         self.tape = tape
         self.op = op
@@ -434,6 +466,14 @@ class Passing:
         self.sizes = sizes
         self._weight = weight
         self.past = past
+        self.known = known or {}
+
+    def dtype_of(self, name: str) -> str:
+        """The dtype of what has a name by now. Raises KindError."""
+        found = self.known.get(name)
+        if found is None:
+            raise self.unknown(f"nothing is called {name} by then")
+        return found.dtype
 
     def weight(self, operand: Any, *groups: Axes) -> Value:
         """A weight with a dimension for each group of axes; for each axis where none are named."""
