@@ -1,0 +1,100 @@
+"""A pass forward on a tape: every layer in order, each op by the rule of its kind."""
+
+from __future__ import annotations
+
+from assay.kinds import Extent
+from assay.kinds.training import Passing, Tape, Value, passes, rule_of
+from assay.kinds.training.tape import INDEX
+from assay.readings.binding import bind, placed
+from assay.readings.order import MEMORY
+from assay.readings.setting import Setting
+from assay.readings.stored import Seen
+from assay.size import is_integer, witness
+from assay.spec import Block, Segment
+
+INDICES = ("ids", "labels", "type")  # inputs that are whole numbers
+
+
+class Ran:
+    """A layer that has run forward: its ops and which of their operands need gradients."""
+
+    def __init__(self, segment: Segment, block: Block, layer: int | None, extent: Extent) -> None:
+        self.segment = segment
+        self.block = block
+        self.layer = layer
+        self.extent = extent
+        self.needs: list[tuple[bool, ...]] = []
+
+
+class Forward:
+    """A pass forward over a model; `needed` are the names that layers hand on to later ones."""
+
+    def __init__(self, asked: Setting, needed: frozenset[str], tape: Tape) -> None:
+        self.needed = needed
+        self.asked = asked
+        self.sizes = asked.sizes()
+        self.shown = {axis: witness(size) for axis, size in self.sizes.items()}
+        self.plain = all(is_integer(size) for size in self.sizes.values())
+        self.tape = tape
+        self.values: dict[str, Value] = {}
+        self.layers: list[Ran] = []
+        self.seen: dict[int, Seen] = {}
+
+    def turn(self) -> None:
+        """From here on another pass, over what the layers so far left: what they shared is made anew."""
+        self.values = {MEMORY: self.values["x"]}
+        self.tape.memo = {}
+
+    def layer(self, segment: Segment, layer: int | None, block: Block | None = None) -> Ran:
+        """One layer forward, by another block of the segment's where one is named."""
+        block, tape = block or segment.block, self.tape
+        extent = bind(block, placed(segment, self.sizes))
+        tape.real = extent.sizes
+        tape.sizes = dict(extent.sizes if self.plain else bind(block, placed(segment, self.shown)).sizes)
+        seen = self.seen.setdefault(id(block), Seen(block))
+        known: dict[str, Value] = {}
+        row = Ran(segment, block, layer, extent)
+        place = len(self.layers)
+        for index, op in enumerate(block.ops):
+            for operand in op.activations:
+                if operand.name not in known:
+                    known[operand.name] = self._given(operand.name, operand.axes)
+            given = [known[t.name] for t in op.activations]
+            own = iter(given)
+            row.needs.append(tuple(seen.trained(t) if t.is_weight else next(own).grad for t in op.inputs))
+            tape.now = (place, index)
+            at = Passing(
+                tape,
+                op,
+                index,
+                block.ops,
+                tape.sizes,
+                lambda t, groups: seen.view(tape, t, groups, layer),
+                int(tape.sizes.get("past", 0)),
+                known,
+            )
+            known[op.name] = self.run(at, given, any(row.needs[-1]) and passes(op))
+            tape.read(known[op.name], *given)  # what an op is given is there until it has run
+        made = {op.name for op in block.ops} & self.needed
+        self.values |= {name: known[name] for name in made}
+        self.layers.append(row)
+        return row
+
+    def run(self, at: Passing, given: list[Value], grad: bool) -> Value:
+        """One op, which has a gradient where nobody knows its rule."""
+        rule = rule_of(at.op, self.tape.dtype)
+        return self.tape.new(at.op.axes, grad) if rule is None else rule(at, *given)
+
+    def _given(self, name: str, axes: tuple[str, ...]) -> Value:
+        """What comes from the layer before, or from nobody."""
+        found = self.values.get(name)
+        if found is not None:
+            return found.called(axes)
+        if name == "at":
+            key = ("positions", *(self.tape.sizes[axis] for axis in axes))
+            return self.tape.once(key, lambda: self.tape.new(axes, dtype=INDEX)).called(axes)
+        if name == "type":
+            return self.tape.new(axes, dtype=INDEX)
+        given = self.tape.given(axes, INDEX if name in INDICES else None)
+        self.values[name] = given
+        return given
