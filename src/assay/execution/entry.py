@@ -46,7 +46,25 @@ def build(
     from assay.execution.module import Executable
     from assay.readings.binding import as_model
 
+    if dtype is None:
+        dtype = torch.float32
+    elif not isinstance(dtype, torch.dtype) or not dtype.is_floating_point:
+        raise BuildError(f"dtype is {dtype!r}; it must be a floating type of PyTorch, such as torch.bfloat16")
+    if seed is not None and (isinstance(seed, bool) or not isinstance(seed, int)):
+        raise BuildError(f"seed is {seed!r}; it must be an integer")
     whole = model if isinstance(model, Model) else as_model(model, sizes)
-    made = Executable(whole, dtype or torch.float32, torch.device(device or "cpu"), attention == "fused")
+    made = Executable(whole, dtype, _device(device), attention == "fused")
     initialize(made, seed)
+    return made
+
+
+def _device(device: Any) -> Any:
+    """PyTorch's device, where tensors can be made on it."""
+    import torch
+
+    try:
+        made = torch.device("cpu" if device is None else device)
+        torch.empty(0, device=made)
+    except (RuntimeError, AssertionError, TypeError) as error:
+        raise BuildError(f"device is {device!r}: {str(error).splitlines()[0]}") from None
     return made

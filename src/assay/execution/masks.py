@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import prod
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from assay.execution import admit
 from assay.execution.sites import Call, Site, fit
 from assay.spec import Axes, Op
 
@@ -40,7 +42,7 @@ def hide(site: Site) -> Hide:
 
     def run(call: Call, s: Tensor, index: Tensor | None = None) -> Tensor:
         if call.bias is not None and not crossed:
-            s = s + _beside(call.bias, site, axes)
+            s = s + _beside(_at_hand(call.bias, s.shape[-1]), site, axes)
         n, c = s.shape[-2:]
         hidden = call.once(("mask", key, n, c), lambda: _hidden(call, rule, crossed, n, c, s.device))
         if index is not None:
@@ -68,7 +70,7 @@ def favoured(site: Site, keep: int | None) -> Hide:
         if hidden is not _NOTHING:
             m = m.masked_fill(_placed(hidden, axes), lowest)
         if call.bias is not None:
-            s = s + _beside(call.bias, site, axes)
+            s = s + _beside(_at_hand(call.bias, s.shape[-1]), site, axes)
         if keep is not None and c > keep:
             best = torch.topk(m, keep, dim=-1, sorted=False).indices
             m = m.masked_fill(torch.ones_like(m, dtype=torch.bool).scatter(-1, best, False), lowest)
@@ -88,6 +90,8 @@ def _hide_behind(site: Site, joined: Op) -> Hide:
     (key, near), other, far = rules[0], rules[1][0], rules[1][1]
 
     def run(call: Call, s: Tensor, index: Tensor | None = None) -> Tensor:
+        if call.bias is not None:
+            raise site.refuse("a bias is of tokens, and some of its keys stand for several: it is not run")
         n, c = s.shape[-2:]
         count = (call.past + n) // far.rate
         left = call.once(("mask", key, n, c - count), lambda: _hidden(call, near, False, n, c - count, s.device))
@@ -106,10 +110,13 @@ def _hide_behind(site: Site, joined: Op) -> Hide:
 def seen(site: Site, axes: Axes) -> Callable[[Call, int, int, Tensor], tuple[bool, Tensor | None]]:
     """The same for a kernel that takes a mask [n c] or [b 1 n c]: whether it is the plain causal one, else the mask."""
     key, rule, crossed = _rule(site, axes)
+    heads = prod(site.size(a) for a in axes[:-2] if a != "b")
 
     def run(call: Call, n: int, c: int, q: Tensor) -> tuple[bool, Tensor | None]:
         padding = call.source_mask if crossed else call.mask
         bias = None if crossed else call.bias
+        if bias is not None:
+            admit.heads(bias, heads, _scores(site, axes))
         if padding is None and bias is None:
             if rule is None or (n == 1 and key[0] in ("causal", "window")):  # all that is at hand is in sight
                 return False, None
@@ -124,6 +131,7 @@ _LIMITED = ("window", "near", "chunk")  # causal as long as there are no more to
 
 
 def _mask(call: Call, rule: Rule | None, crossed: bool, bias: Tensor | None, n: int, c: int, q: Tensor) -> Tensor:
+    bias = None if bias is None else _at_hand(bias, c)
     hidden = _hidden(call, rule, crossed, n, c, q.device)
     if hidden is _NOTHING:
         hidden = torch.zeros((n, c), dtype=torch.bool, device=q.device)
@@ -215,11 +223,26 @@ def _placed(hidden: Tensor, axes: Axes) -> Tensor:
     return hidden[index]
 
 
+def _scores(site: Site, axes: Axes) -> str:
+    layer = "" if site.layer is None else f" {site.layer}"
+    return f"{site.segment.name}{layer}: scores[{' '.join(axes)}]"
+
+
+def _at_hand(bias: Tensor, keys: int) -> Tensor:
+    """A bias over all keys, of the last of them: a layer with a window has no others."""
+    if bias.dim() == 0 or bias.shape[-1] in (1, keys):
+        return bias
+    return bias[..., bias.shape[-1] - keys :]
+
+
 def _beside(bias: Tensor, site: Site, axes: Axes) -> Tensor:
     """A bias over batch, heads, queries and keys, beside scores whose heads are several axes."""
     heads = [a for a in axes[:-2] if a != "b"]
-    if bias.dim() < 3 or len(heads) < 2:
+    if bias.dim() < 3:
         return bias
     sizes = [site.size(a) for a in heads]
+    admit.heads(bias, prod(sizes), _scores(site, axes))
+    if len(heads) < 2:
+        return bias if heads else bias.squeeze(-3)
     count = bias.shape[-3]
     return bias.unflatten(-3, sizes if count != 1 else [1] * len(heads))

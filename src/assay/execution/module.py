@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from assay.errors import BuildError
+from assay.execution import admit
 from assay.execution.generate import generate
 from assay.execution.sensed import Tower, cut, towers
 from assay.execution.shapes import checked
@@ -75,6 +76,7 @@ class Cache:
     def __init__(self) -> None:
         self.tokens = 0
         self.source = 0
+        self.texts: int | None = None
         self.state: dict[Hashable, Any] = {}
 
     def storages(self) -> Iterator[Tensor]:
@@ -126,18 +128,23 @@ class Executable(Tree):
         """Run a pass over `tokens` `[b n]`, behind those that `cache` has seen.
 
         `source` is an encoder-decoder's source, `[b m]`: needed in the first pass, and held in the cache for the later.
-        `mask` `[b, past + n]` and `source_mask` `[b m]` are true where a token is one and not padding; `bias`, added to
-        the scores of self-attention, spans batch, heads, tokens and keys, or broadcasts to them. `positions` are
-        those of the tokens where they do not follow each other from `past` on: `[n]`, `[b n]`, or `[3 b n]` in time,
-        height and width. `logits` is all or last. `given` are further inputs by the names that the notation has for
-        them, such as `type`. Where no tokens are given, what is given by its name is what a tower sees or hears:
-        `pixels`, `frames`; the result is then the tower's.
-        Raises BuildError for a shape that is not the description's.
+        `mask` `[b, past + n]` and `source_mask` `[b m]`, as many as the encoder has positions, are true where a token
+        is one and not padding. `bias`, added to the scores of self-attention, spans batch, heads, tokens and keys, or
+        broadcasts to them; a mask of these four axes is true where a query may see a key. `positions` are those of
+        the tokens where they do not follow each other from `past` on: `[n]`, `[b n]`, or `[3 b n]` in time, height
+        and width. `logits` is all or last. `given` are further inputs by the names that the notation has for them,
+        such as `type`. Where no tokens are given, what is given by its name is what a tower sees or hears: `pixels`,
+        `frames`; the result is then the tower's.
+        Raises BuildError for a shape that is not the description's, and for what nothing reads.
         """
         if tokens is None or not self.plan or given.keys() & self.towers.keys():
             return self._sense(tokens, given)
         past = 0 if cache is None else cache.tokens
-        batch, n = tokens.shape[:2]
+        if tokens.dim() != 2:
+            admit.ids("tokens", tokens)
+        if mask is not None and mask.dim() == len(admit.AXES):
+            mask, bias = None, admit.hidden(mask, bias, next(self.parameters()).dtype)
+        batch, n = tokens.shape
         values: dict[str, Tensor] = {}
         state = None if cache is None else cache.state
         m = 0
@@ -146,7 +153,12 @@ class Executable(Tree):
                 raise BuildError(f"{self.description.name} reads a source: give it beside the tokens")
             m = source.shape[1] if source is not None and not past else 0
         asked = self._asked(batch, n, past, (cache.source if past and cache else m) or None, logits)
-        check = asked not in self._checked
+        known = asked
+        if given or not (mask is bias is positions is source is source_mask):
+            known = (*asked, admit.held((mask, bias, positions, source, source_mask)), tuple(given))
+        check = known not in self._checked or (cache is not None and cache.texts not in (None, batch))
+        if check:
+            admit.all_of(self, tokens, source, cache, mask, source_mask, bias, positions, given)
         if self.paired:
             if m and source is not None:
                 count = int(encoded(m, (self.description.source_stride, self.description.source_extra)))
@@ -156,14 +168,14 @@ class Executable(Tree):
                 values[MEMORY] = values.pop("x")
             else:
                 values[MEMORY] = self._empty_memory(batch, tokens.device)
-        inputs = {**given, "ids": tokens, "source": source}
+        inputs = {**given, "ids": tokens}
         call = Call(n, past, logits, mask, source_mask, bias, inputs, state, tokens.device, positions, batch=batch)
         plan = self.plan if positions is None or positions.dim() < 2 else self.each()
         result = self._through(plan, call, values, asked if check else None)
         if check:
-            self._checked.add(asked)
+            self._checked.add(known)
         if cache is not None:
-            cache.tokens = past + n
+            cache.texts, cache.tokens = batch, past + n
             cache.source = cache.source or m
         return result
 
@@ -179,6 +191,7 @@ class Executable(Tree):
         if tower.refused is not None:
             raise BuildError(f"{self.description.name} is run without its tower: {tower.refused}")
         layers: list[Layer] = tower.layers
+        admit.named(given, layers, f"its {name}")
         seen = given[name]
         first = layers[0]
         axes = next(axes for read, axes, _ in first.reads if read == name)

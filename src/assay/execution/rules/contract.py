@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from assay.errors import BuildError
 from assay.execution.sites import Call, Run, Site, fit, fitted, runs
 from assay.execution.storage import Getter
 from assay.spec import Axes
@@ -162,7 +163,10 @@ def gather(site: Site) -> Run:
         index_made = bool(op.attr("index"))
 
         def run(call: Call, ids: Tensor) -> Tensor:
-            y = functional.embedding(ids + offset if offset else ids, rows())
+            try:
+                y = functional.embedding(ids + offset if offset else ids, rows())
+            except IndexError:
+                raise _beyond(site, ids + offset, rows()) from None
             y = y.long() if index_made else y
             return y if after is None else after(y)
 
@@ -170,10 +174,18 @@ def gather(site: Site) -> Run:
 
     def several(call: Call, ids: Tensor) -> Tensor:
         stored = rows()
-        y = functional.embedding(ids + offset if offset else ids, stored.flatten(1)).unflatten(-1, stored.shape[1:])
+        try:
+            y = functional.embedding(ids + offset if offset else ids, stored.flatten(1)).unflatten(-1, stored.shape[1:])
+        except IndexError:
+            raise _beyond(site, ids + offset, stored) from None
         return y if after is None else after(y)
 
     return several
+
+
+def _beyond(site: Site, ids: Tensor, table: Tensor) -> BuildError:
+    """An index that no row has."""
+    return site.refuse(f"rows {int(ids.min())} to {int(ids.max())} are asked for; there are {len(table)}, from 0 on")
 
 
 def _bucketed(site: Site, rows: Getter, after: Callable[[Tensor], Tensor] | None) -> Run:
