@@ -24,7 +24,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "blocks": SPEC | {"kinds"},
     "sources": SPEC | {"kinds", "blocks", "rewrites"},  # a config may say how its weights are rewritten
     "rewrites": SPEC | {"kinds"},
-    "readings": SPEC | {"kinds", "rewrites"},  # a reading may ask for a model as it is executed
+    "readings": SPEC | {"kinds", "rewrites", "hardware"},  # a reading may ask for a model as it is executed
     "execution": SPEC | {"kinds", "readings", "rewrites", "report"},  # it runs what is counted, and shows how far it is
     "verification": SPEC
     | {"kinds", "readings", "rewrites", "execution", "counter"},  # what is said and what is measured

@@ -112,6 +112,23 @@ def rate(value: object, name: str) -> Any:
     raise SizeError(f"{name} is {value!r}; it must be a finite number above 0")
 
 
+def fraction(value: object, name: str) -> Any:
+    """A share above 0 and at most 1: a number, an array or a symbol. Raises SizeError."""
+    try:
+        found = rate(value, name)
+    except SizeError:
+        found = None
+    if found is not None and not surely_above(found, 1):
+        return found
+    percent = f"; {found} % is {found / 100:g}" if isinstance(found, int | float) and 1 < found <= 100 else ""
+    raise SizeError(f"{name} is {value}; it must be a fraction above 0 and at most 1{percent}")
+
+
+def whole(value: Any) -> Any:
+    """The integer below a number that counts something; an array or a symbol as it is."""
+    return int(value) if isinstance(value, int | float) else value
+
+
 def check_broadcast(sizes: Mapping[str, Size | None]) -> None:
     """Raises SizeError where arrays among the sizes have shapes that do not fit each other."""
     arrays: dict[str, Any] = {name: size for name, size in sizes.items() if _is_array(size)}
@@ -234,7 +251,7 @@ def first_above(a: Size, b: Size) -> tuple[Size, Size]:
 
 def surely_above(a: Size, b: Size) -> bool:
     """True where a > b holds for a number or for some element; a symbol is never sure."""
-    if isinstance(a, int) and isinstance(b, int):
+    if isinstance(a, int | float) and isinstance(b, int | float):
         return a > b
     if _is_array(a) or _is_array(b):
         return bool((a > b).any())
