@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from commandline import document, run
 
 from assay.cli import main
 from assay.commands import COMMANDS
@@ -42,12 +43,6 @@ def config(tmp_path: Path) -> str:
     return str(path)
 
 
-def run(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str]:
-    code = main(words)
-    out, err = capsys.readouterr()
-    return code, out, err
-
-
 def answer(capsys: pytest.CaptureFixture[str], *words: str) -> str:
     code, out, err = run(capsys, *words)
     assert (code, err) == (0, "")
@@ -55,14 +50,6 @@ def answer(capsys: pytest.CaptureFixture[str], *words: str) -> str:
     assert all(line == line.rstrip() for line in out.splitlines()), "blanks at an end"
     assert "\033" not in out, "colour in a pipe"
     return out
-
-
-def document(capsys: pytest.CaptureFixture[str], *words: str) -> dict[str, Any]:
-    code, out, err = run(capsys, *words, "--json")
-    assert (code, err) == (0, "")
-    made = json.loads(out)
-    assert isinstance(made, dict)
-    return made
 
 
 def test_report_has_the_figures_people_came_for(capsys: pytest.CaptureFixture[str], config: str) -> None:

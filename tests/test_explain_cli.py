@@ -7,9 +7,9 @@ import os
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
+from commandline import answer, document
 
 import assay
 from assay.cli import main
@@ -29,25 +29,12 @@ CONFIG = {
 SHAPES = "gpt-2 gemma-2-9b deepseek-v3 t5-small mamba-2-130m qwen3-next-80b-a3b whisper-tiny modernbert-base".split()
 
 
-def answer(capsys: pytest.CaptureFixture[str], *words: str) -> str:
-    code = main(words)
-    out, err = capsys.readouterr()
-    assert (code, err) == (0, "")
-    return out
-
-
 def refusal(capsys: pytest.CaptureFixture[str], *words: str) -> str:
     code = main(words)
     out, err = capsys.readouterr()
     assert (code, out) == (2, "")
     assert err.count("\n") == 1
     return err
-
-
-def document(capsys: pytest.CaptureFixture[str], *words: str) -> dict[str, Any]:
-    made = json.loads(answer(capsys, *words, "--json"))
-    assert isinstance(made, dict)
-    return made
 
 
 @pytest.mark.parametrize("preset", SHAPES)

@@ -5,18 +5,11 @@ from __future__ import annotations
 import json
 
 import pytest
-
-from assay.cli import main
-
-
-def run(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str]:
-    code = main(["compare", *words])
-    out, err = capsys.readouterr()
-    return code, out, err
+from commandline import run
 
 
 def test_side_by_side(capsys: pytest.CaptureFixture[str]) -> None:
-    code, out, err = run(capsys, "llama-2-7b", "llama-3-8b")
+    code, out, err = run(capsys, "compare", "llama-2-7b", "llama-3-8b")
     assert (code, err) == (0, "")
     rows = {" ".join(line.split()[:1]): line.split() for line in out.splitlines() if line}
     assert rows["parameters"] == ["parameters", "6.738", "B", "8.030", "B", "×", "1.192"]
@@ -24,7 +17,7 @@ def test_side_by_side(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_sizes_set_behind_a_model(capsys: pytest.CaptureFixture[str]) -> None:
-    code, out, _ = run(capsys, "llama-3-8b", "llama-3-8b:layers=16,width=2048", "--json")
+    code, out, _ = run(capsys, "compare", "llama-3-8b", "llama-3-8b:layers=16,width=2048", "--json")
     held = json.loads(out)
     assert code == 0
     assert held["figures"]["model.layers"]["values"] == [32, 16]
@@ -43,7 +36,7 @@ def test_sizes_set_behind_a_model(capsys: pytest.CaptureFixture[str]) -> None:
     ],
 )
 def test_a_mistake_is_one_line(capsys: pytest.CaptureFixture[str], words: tuple[str, ...], says: str) -> None:
-    code, out, err = run(capsys, *words)
+    code, out, err = run(capsys, "compare", *words)
     assert (code, out) == (2, "")
     assert says in err
     assert err.count("\n") == 1

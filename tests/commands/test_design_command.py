@@ -6,21 +6,15 @@ import json
 from pathlib import Path
 
 import pytest
+from commandline import run
 
 import assay
-from assay.cli import main
 
 pytest.importorskip("numpy")
 
 
-def run(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str]:
-    code = main(["design", *words])
-    out, err = capsys.readouterr()
-    return code, out, err
-
-
 def test_proposals_and_the_first_as_a_description(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    code, out, err = run(capsys, "--params", "8B", "--number", "4")
+    code, out, err = run(capsys, "design", "--params", "8B", "--number", "4")
     assert (code, err) == (0, "")
     lines = out.splitlines()
     assert lines[0] == "plain decoders with 8.000 B parameters"
@@ -33,7 +27,7 @@ def test_proposals_and_the_first_as_a_description(capsys: pytest.CaptureFixture[
 
 
 def test_files(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    code, out, err = run(capsys, "--params", "1B", "--tied", "--number", "2", "--write", str(tmp_path))
+    code, out, err = run(capsys, "design", "--params", "1B", "--tied", "--number", "2", "--write", str(tmp_path))
     assert (code, err) == (0, "")
     files = sorted(tmp_path.glob("*.toml"))
     assert len(files) == 2
@@ -42,7 +36,7 @@ def test_files(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
 
 
 def test_json(capsys: pytest.CaptureFixture[str]) -> None:
-    code, out, _ = run(capsys, "--flops-per-token", "16G", "--layers", "24:32:+4", "--cache", "fp8", "--json")
+    code, out, _ = run(capsys, "design", "--flops-per-token", "16G", "--layers", "24:32:+4", "--cache", "fp8", "--json")
     held = json.loads(out)
     assert code == 0
     assert held["targets"] == {
@@ -52,7 +46,7 @@ def test_json(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_the_rule(capsys: pytest.CaptureFixture[str]) -> None:
-    code, out, _ = run(capsys, "--rule")
+    code, out, _ = run(capsys, "design", "--rule")
     assert code == 0
     assert "width / layers" in out
 
@@ -72,7 +66,7 @@ def test_the_rule(capsys: pytest.CaptureFixture[str]) -> None:
     ],
 )
 def test_a_mistake_is_one_line(capsys: pytest.CaptureFixture[str], words: tuple[str, ...], says: str) -> None:
-    code, out, err = run(capsys, *words)
+    code, out, err = run(capsys, "design", *words)
     assert (code, out) == (2, "")
     assert says in err
     assert err.count("\n") == 1

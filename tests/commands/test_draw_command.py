@@ -5,18 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-
-from assay.cli import main
-
-
-def run(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str]:
-    code = main(["draw", *words])
-    out, err = capsys.readouterr()
-    return code, out, err
+from commandline import run
 
 
 def test_text(capsys: pytest.CaptureFixture[str]) -> None:
-    code, out, err = run(capsys, "llama-3-8b", "--tokens", "1", "--context", "8k")
+    code, out, err = run(capsys, "draw", "llama-3-8b", "--tokens", "1", "--context", "8k")
     assert (code, err) == (0, "")
     assert "ya  b n d · 1×1×4096" in out
     assert "c 8,000" in out
@@ -24,7 +17,7 @@ def test_text(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_files(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     svg, mmd = tmp_path / "a.svg", tmp_path / "a.mmd"
-    code, out, err = run(capsys, "gpt-2", "--unrolled", "--out", str(svg), "--out", str(mmd))
+    code, out, err = run(capsys, "draw", "gpt-2", "--unrolled", "--out", str(svg), "--out", str(mmd))
     assert (code, err) == (0, "")
     assert [line.rpartition(": ")[2] for line in out.splitlines()] == ["GPT-2, every op"] * 2
     assert "gelu_tanh" in svg.read_text(encoding="utf-8")
@@ -44,7 +37,7 @@ def test_files(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     ],
 )
 def test_mistakes_are_one_line(capsys: pytest.CaptureFixture[str], words: tuple[str, ...], says: str) -> None:
-    code, out, err = run(capsys, *words)
+    code, out, err = run(capsys, "draw", *words)
     assert (code, out) == (2, "")
     assert says in err
     assert err.count("\n") == 1

@@ -9,27 +9,15 @@ import re
 from pathlib import Path
 
 import pytest
+from commandline import answer, run
 
 import assay
-from assay.cli import main
 
 pytest.importorskip("numpy")
 
 
-def run(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str]:
-    code = main(["sweep", *words])
-    out, err = capsys.readouterr()
-    return code, out, err
-
-
-def answer(capsys: pytest.CaptureFixture[str], *words: str) -> str:
-    code, out, err = run(capsys, *words)
-    assert (code, err) == (0, "")
-    return out
-
-
 def test_a_table(capsys: pytest.CaptureFixture[str]) -> None:
-    lines = answer(capsys, "llama-3-8b", "--tokens", "1k:4k", "--batch", "1,8").splitlines()
+    lines = answer(capsys, "sweep", "llama-3-8b", "--tokens", "1k:4k", "--batch", "1,8").splitlines()
     assert lines[0] == "Llama 3 8B"
     assert len(lines) == 4 + 6
     assert all(len(line) <= 100 and line == line.rstrip() for line in lines)
@@ -52,16 +40,16 @@ def test_the_table_that_an_article_breaks_off_with(capsys: pytest.CaptureFixture
 
 def test_csv_and_json(capsys: pytest.CaptureFixture[str]) -> None:
     words = ("llama-3-8b", "--tokens", "1,10", "--columns", "tokens,flops.total")
-    rows = list(csv.reader(io.StringIO(answer(capsys, *words, "--csv"))))
+    rows = list(csv.reader(io.StringIO(answer(capsys, "sweep", *words, "--csv"))))
     totals = [assay.count(assay.load("llama-3-8b"), tokens=n).flops.total for n in (1, 10)]
     assert rows == [["setting.tokens", "flops.total"], ["1", str(totals[0])], ["10", str(totals[1])]]
-    held = json.loads(answer(capsys, *words, "--json"))
+    held = json.loads(answer(capsys, "sweep", *words, "--json"))
     assert held == {"assay": assay.__version__, "columns": rows[0], "rows": [[1, totals[0]], [10, totals[1]]]}
 
 
 def test_files(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     path = tmp_path / "a.csv"
-    out = answer(capsys, "llama-3-8b", "t5-base", "--tokens", "1:64", "--write", str(path))
+    out = answer(capsys, "sweep", "llama-3-8b", "t5-base", "--tokens", "1:64", "--write", str(path))
     assert out == f"{path}: 14 rows of {len(path.read_text().splitlines()[0].split(','))} columns\n"
     rows = list(csv.DictReader(io.StringIO(path.read_text())))
     assert [row["setting.source"] for row in rows] == [""] * 7 + ["1", "2", "4", "8", "16", "32", "64"]
@@ -71,7 +59,7 @@ def test_files(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
 def test_large_files_say_that_integers_are_rounded(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     path = tmp_path / "a.csv"
     words = ("llama-3-8b", "--context", "1:100_002:+1", "--columns", "context,flops.total", "--write", str(path))
-    assert answer(capsys, *words) == (
+    assert answer(capsys, "sweep", *words) == (
         f"{path}: 100,002 rows of 2 columns; integers beyond 2^53 are rounded, --exact keeps them\n"
     )
     last = path.read_text().splitlines()[-1].split(",")
@@ -81,21 +69,21 @@ def test_large_files_say_that_integers_are_rounded(capsys: pytest.CaptureFixture
 def test_a_picture_is_drawn_smoothly(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     path = tmp_path / "a.html"
-    out = answer(capsys, "llama-3-8b", "--context", "1k:1M", "--plot", str(path))
+    out = answer(capsys, "sweep", "llama-3-8b", "--context", "1k:1M", "--plot", str(path))
     assert out == f"{path}: FLOPs of a token by part, stacked\n"
     assert "40 of 241 rows" in path.read_text()
 
 
 def test_lists_of_what_there_is(capsys: pytest.CaptureFixture[str]) -> None:
-    figures = answer(capsys, "--figure", "list").splitlines()
+    figures = answer(capsys, "sweep", "--figure", "list").splitlines()
     assert [line.split()[0] for line in figures][:2] == ["flops", "shares"]
-    columns = answer(capsys, "llama-3-8b", "--columns", "list").splitlines()
+    columns = answer(capsys, "sweep", "llama-3-8b", "--columns", "list").splitlines()
     assert {"setting.context", "flops.by_part.mlp", "blocks.layer.flops", "attention.scores"} <= set(columns)
-    assert "matmul" in answer(capsys, "--convention", "list")
+    assert "matmul" in answer(capsys, "sweep", "--convention", "list")
 
 
 def test_columns_of_attention(capsys: pytest.CaptureFixture[str]) -> None:
-    out = answer(capsys, "llama-3-8b", "--tokens", "5", "--columns", "attention", "--csv")
+    out = answer(capsys, "sweep", "llama-3-8b", "--tokens", "5", "--columns", "attention", "--csv")
     assert out.splitlines()[0] == "attention.projections,attention.scores,attention.softmax,attention.output"
 
 
@@ -124,7 +112,7 @@ def test_columns_of_attention(capsys: pytest.CaptureFixture[str]) -> None:
     ],
 )
 def test_a_mistake_is_one_line(capsys: pytest.CaptureFixture[str], words: tuple[str, ...], says: str) -> None:
-    code, out, err = run(capsys, *words)
+    code, out, err = run(capsys, "sweep", *words)
     assert (code, out) == (2, "")
     assert err.startswith("assay: ")
     assert says in err
@@ -138,6 +126,6 @@ def test_a_library_that_is_missing_is_one_line(
     import sys
 
     monkeypatch.setitem(sys.modules, module, None)
-    code, out, err = run(capsys, "llama-3-8b", "--context", "1k:4k", *words)
+    code, out, err = run(capsys, "sweep", "llama-3-8b", "--context", "1k:4k", *words)
     assert (code, out) == (2, "")
     assert re.search(f"not installed; pip install {module}$", err.strip())
