@@ -20,7 +20,7 @@ ROOT = Path(__file__).parents[1]
 INTERFACE = {
     "Reading a model": "load block Model Segment Block Op Tensor Weight",
     "Counting": "count Count Parameters Flops Cache Row Setting CONVENTIONS Convention tensors Entry",
-    "Training": "flops_per_token mfu Utilization training Training",
+    "Training": "flops_per_token mfu Utilization train TrainingRun Machines training Training",
     "Hardware": "chip chips Chip",
     "Why, and from where on": "explain Explanation crossovers Crossover regimes Regime",
     "Pictures of a model": "draw Diagram",

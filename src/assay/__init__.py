@@ -47,9 +47,11 @@ if TYPE_CHECKING:
     from assay.execution.entry import build
     from assay.execution.learn import Batch, History, Recipe, learn, shifted
     from assay.hardware import Chip, chip, chips
+    from assay.readings.compute import TrainingRun, train
     from assay.readings.conventions import CONVENTIONS, Convention
     from assay.readings.count import Cache, Count, Flops, Parameters, Row, count
     from assay.readings.crossovers import Crossover, Regime, crossovers, regimes
+    from assay.readings.machines import Machines
     from assay.readings.setting import Setting
     from assay.readings.tensors import Entry, tensors
     from assay.readings.training import Training, training
@@ -82,6 +84,7 @@ __all__ = [
     "HardwareError",
     "History",
     "KindError",
+    "Machines",
     "MeasureError",
     "Measurement",
     "Model",
@@ -100,6 +103,7 @@ __all__ = [
     "Sweep",
     "Tensor",
     "Training",
+    "TrainingRun",
     "UnknownModel",
     "Utilization",
     "Weight",
@@ -122,6 +126,7 @@ __all__ = [
     "shifted",
     "sweep",
     "tensors",
+    "train",
     "training",
 ]
 
@@ -133,9 +138,11 @@ _HOME = {
     "assay.execution.entry": "build",
     "assay.execution.learn": "Batch History Recipe learn shifted",
     "assay.hardware": "Chip chip chips",
+    "assay.readings.compute": "TrainingRun train",
     "assay.readings.conventions": "CONVENTIONS Convention",
     "assay.readings.count": "Cache Count Flops Parameters Row count",
     "assay.readings.crossovers": "Crossover Regime crossovers regimes",
+    "assay.readings.machines": "Machines",
     "assay.readings.setting": "Setting",
     "assay.readings.tensors": "Entry tensors",
     "assay.readings.training": "Training training",

@@ -201,7 +201,8 @@ def test_names_and_aliases_are_of_one_chip() -> None:
     [
         ("h1000", "no GPU or other chip is called 'h1000'; did you mean h100-sxm"),
         ("mi300", "no GPU or other chip is called 'mi300'; did you mean mi300x"),
-        ("abacus!", "no GPU or other chip is called 'abacus!'; `assay gpus` lists them"),
+        ("h99", "no GPU or other chip is called 'h99'; did you mean h100-nvl or h100-pcie or h100-sxm"),
+        ("zzz", "no GPU or other chip is called 'zzz'; `assay gpus` lists them"),
         ("", "no GPU or other chip is called ''; `assay gpus` lists them"),
         (7, "no GPU or other chip is called '7'; `assay gpus` lists them"),
         ("x" * 500, "no GPU or other chip is called 'x{60}'; `assay gpus` lists them"),

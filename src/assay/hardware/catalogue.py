@@ -83,6 +83,7 @@ def _near(wanted: str) -> str:
     import difflib
 
     known = {_plain(said): one.name for one in chips() for said in (one.name, *one.aliases)}
-    close = dict.fromkeys(known[near] for near in difflib.get_close_matches(wanted[:100], known, 5, 0.5))
-    near = list(close)[:3]
+    close = difflib.get_close_matches(wanted[:100], known, 5, 0.5)
+    close = close or [said for said in known if wanted and said[0] == wanted[0]]
+    near = list(dict.fromkeys(known[said] for said in close))[:3]
     return f"; did you mean {' or '.join(near)}?" if near else "; `assay gpus` lists them"

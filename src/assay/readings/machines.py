@@ -76,7 +76,7 @@ def machines(
         given = {"mfu": mfu, "tokens_per_second": tokens_per_second, "price": price, "power": power, "dtype": dtype}
         extra = [name for name, value in given.items() if value is not None]
         if extra:
-            raise SettingError(f"{', '.join(extra)} need a gpu, or peak_flops")
+            raise SettingError(f"{', '.join(extra)}: of which chip? name a gpu, or give peak_flops")
         return None
     if found is not None and peak_flops is not None:
         raise SettingError("gpu and peak_flops are two ways to say one thing; give one")

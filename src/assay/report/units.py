@@ -48,6 +48,32 @@ def parse_size(text: str, name: str, least: int = 1) -> int:
     return value
 
 
+_DECIMAL = r"([0-9]{1,40}|[0-9]{1,3}(?:,[0-9]{3}){1,12})(\.[0-9]{1,20})?(?:[eE]\+?([0-9]{1,2}))?\s*([A-Za-z]*|%)"
+
+
+def parse_number(text: str, name: str, percent: bool = False) -> int | float:
+    """The number above 0 that `60000`, `60k`, `2.5` or `3.8e25` stands for, an int where it is whole.
+
+    k, M, G or B, T are powers of 1000; with `percent`, 40% is 0.4. Raises SettingError naming `name`.
+    """
+    match = re.fullmatch(_DECIMAL, text.strip(), re.ASCII)
+    known = {**SUFFIXES, **({"%": 1} if percent else {})}
+    value, divisor = 0, 1
+    if match is not None and match[4] in known:
+        digits_behind = (match[2] or ".").removeprefix(".")
+        value = int(match[1].replace(",", "") + digits_behind) * _tens(int(match[3] or 0)) * known[match[4]]
+        divisor = _tens(len(digits_behind) + (2 if match[4] == "%" else 0))
+    if match is None or not 0 < value <= LARGEST * divisor:
+        example = "0.4 or 40%" if percent else "2.5, 60k or 3.8e25"
+        raise SettingError(f"{name} is {shorten(text)!r}; it must be a number above 0, such as {example}")
+    return value // divisor if value % divisor == 0 else value / divisor
+
+
+def _tens(power: int) -> int:
+    """10 to a power."""
+    return int("1" + "0" * power)
+
+
 def shorten(text: str, width: int = 60) -> str:
     """A text of one line, at most `width` long, every character printable."""
     clean = "".join(c if c.isprintable() else "?" for c in text)
