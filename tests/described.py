@@ -7,7 +7,24 @@ from typing import Any
 from assay.readings.count import count
 from assay.readings.tensors import tensors
 from assay.sources.descriptions import read_description
+from assay.sources.huggingface import read_config
 from assay.spec import Model
+
+SMALLEST = """\
+vocab = 1000
+width = 64
+layers = 6
+
+[attention]
+heads = 8
+kv_heads = 2
+
+[mlp]
+width = 96
+"""
+
+# of most of the configs that a description is compared with
+SIZES = {"vocab_size": 500, "hidden_size": 48, "num_attention_heads": 4, "intermediate_size": 100}
 
 
 def described(text: str) -> Model:
@@ -65,3 +82,17 @@ def figures(model: Model) -> list[tuple[Any, ...]]:
     ]
     counted = [count(model, cache="bf16", **setting) for setting in settings]
     return [(one.parameters, one.flops, one.cache) for one in counted]
+
+
+SAID = "layers width positions settings sight cls source_tokens source_positions source_stride".split()
+
+
+def same(case: str, config: dict[str, Any], text: str) -> None:
+    """Raise AssertionError unless a description is the model of a config; the model_type stands first in its name."""
+    mine = described(text)
+    theirs = read_config({"model_type": case.split(",")[0], **config}, "config.json", "theirs")
+    assert structure(mine) == structure(theirs)
+    assert ledger(mine) == ledger(theirs)
+    assert figures(mine) == figures(theirs)
+    for one in SAID:
+        assert getattr(mine, one) == getattr(theirs, one), one
