@@ -263,8 +263,8 @@ def witness(size: Size) -> int:
 
     Raises SizeError for an array that holds 1 beside other sizes.
     """
-    if type(size) is int:
-        return size
+    if is_integer(size):
+        return int(size)
     if _is_array(size):
         ones = size == 1
         if ones.any() and not ones.all():

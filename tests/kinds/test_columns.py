@@ -49,6 +49,13 @@ def test_state(witness: Witness) -> None:
 
 
 @pytest.mark.parametrize("witness", WITNESSES, ids=NAMES)
+def test_what_a_rank_sends(witness: Witness) -> None:
+    op, kind, extent = bound(witness)
+    assert (None if kind.moves is None else kind.moves(op, extent)) == witness.moves
+    assert (None if kind.moves_back is None else kind.moves_back(op, extent)) == witness.moves_back
+
+
+@pytest.mark.parametrize("witness", WITNESSES, ids=NAMES)
 def test_views_move_nothing(witness: Witness) -> None:
     op, kind, extent = bound(witness)
     moves = kind.writes(op, extent) != 0

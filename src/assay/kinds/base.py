@@ -286,6 +286,8 @@ class Kind:
     contracts: bool = False  # its work holds multiply-adds: what a matmul-only convention looks at
     borrows: bool = False  # its operand is what another layer made
     sums: bool = False  # its result is the sum of its operands: where arrows of a diagram meet
+    moves: Callable[[Op, Extent], Size] | None = None  # elements that one rank sends to others, where ranks exchange
+    moves_back: Callable[[Op, Extent], Size] | None = None  # in the backward pass, of gradients
 
 
 def view(name: str, says: str, check: Callable[[Op], None], **more: Any) -> Kind:

@@ -5,7 +5,7 @@ which dtype (`tape`). Of a kind without a rule it is not known what is kept, nev
 Only what reads training imports this.
 """
 
-from assay.kinds.training import contractions, fused, layout, pointwise, primitives, reduce, scans
+from assay.kinds.training import collective, contractions, fused, layout, pointwise, primitives, reduce, scans
 from assay.kinds.training.rows import BACKWARD, SAVES, backward, passes, rule_of, saves
 from assay.kinds.training.tape import INPUT, MADE, WEIGHT, Passing, Store, Tape, Value
 
@@ -25,12 +25,5 @@ __all__ = [
     "saves",
 ]
 
-_REGISTERED = (
-    contractions,
-    fused,
-    layout,
-    pointwise,
-    primitives,
-    reduce,
-    scans,
-)  # importing them registers their rules
+# importing them registers their rules
+_REGISTERED = (collective, contractions, fused, layout, pointwise, primitives, reduce, scans)

@@ -1,0 +1,219 @@
+"""A block as one rank runs it: its ops over what is left of their axes, and what ranks exchange between them.
+
+A tensor is whole on each rank, a part of its own, or, where tokens are divided, some of the tokens. A product that sums
+over a divided axis leaves parts of a sum, which ranks add; what many ranks read whole gets its gradient from all.
+"""
+
+from __future__ import annotations
+
+from assay.errors import SettingError
+from assay.records import replace
+from assay.rewrites.plan import Plan
+from assay.rewrites.split import HERE, Split, of_those_here
+from assay.spec import Attrs, Axes, Block, Op, Tensor, Weight
+
+ROWS = "nt"  # the tokens that are a rank's own
+WHOLE, OWN, SOME, PART = "whole", "own", "some", "part"
+NORMS = ("rmsnorm", "layernorm")
+# kinds that give a token's result from that token alone
+_ALONE = frozenset(
+    (
+        *NORMS,
+        *"linear select combine take topk add mul div lerp scale softcap clip normalize near_softmax sum mean".split(),
+        *"relu relu2 silu sigmoid tanh gelu gelu_tanh quick_gelu identity exp softplus sqrtsoftplus xielu".split(),
+        *"swiglu_clamp swiglu_limit swiglu_softcap softmax view all_to_all".split(),
+    )
+)
+_ADDS_UP = ("combine", "sum")  # of parts of a sum they give parts of the result
+_INDEX = ("ids", "at", "type")  # they have no gradient
+
+
+class Exchange:
+    """The ops of one block as they are rewritten. `states` says how tensors are held, from block to block."""
+
+    def __init__(self, block: Block, split: Split, plan: Plan, states: dict[str, str], name: str) -> None:
+        self.block = block
+        self.split = split
+        self.plan = plan
+        self.states = states
+        self.name = name
+        self.ops: list[Op] = []
+        self.stored: dict[str, Weight] = dict(block.stored)
+        self.axes: dict[str, Axes] = {}
+        self.made: dict[tuple[str, str], str] = {}  # of a tensor, another way to hold it
+        self.sent: set[str] = set()  # tensors whose rows are those of the experts that are here
+        self.group: Attrs = (("ranks", plan.tensor), ("over", "tensor"))
+
+    def run(self) -> Block:
+        """The block of one rank."""
+        for op in self.block.ops:
+            self._op(op)
+        for name in [name for name in self.axes if self.states[name] == PART]:
+            self._summed(name)
+        if self.plan.sequence and self.states.get("x") == WHOLE and "x" in self.axes:
+            self._scattered("x")
+        if self.states.get("x") == OWN:
+            raise SettingError(
+                f"how tensor ranks divide {self.name} is not known: they would divide its residual stream"
+            )
+        experts = {} if self.split.experts is None else {HERE: self.split.experts}
+        sizes = {**self.block.sizes, **self.split.sizes, **experts}
+        return replace(self.block, ops=tuple(self.ops), stored=self.stored, sizes=sizes)
+
+    # --- one op ---
+
+    def _op(self, op: Op) -> None:
+        if op.kind == "select" and self.split.experts is not None:
+            self._routed(op)
+            return
+        self._run(op)
+        if any(t.name in self.sent for t in op.activations):
+            self.sent.add(op.name)
+        else:
+            self.sent.discard(op.name)
+
+    def _run(self, op: Op) -> None:
+        inputs = op.activations
+        for tensor in inputs:
+            self._met(tensor)
+        states = {self.states[t.name] for t in inputs}
+        if PART in states and op.kind not in _ADDS_UP:
+            for tensor in inputs:
+                if self.states[tensor.name] == PART:
+                    self._summed(tensor.name)
+            states = {self.states[t.name] for t in inputs}
+        own = OWN in states or PART in states or any(self.split.of(w) for w in op.weights)
+        if own:
+            self._divided(op)
+        elif SOME in states and self._alone(op):
+            self._some(op)
+        else:
+            self._emit(replace(op, inputs=tuple(self._whole(t) for t in op.inputs)), WHOLE)
+
+    def _met(self, tensor: Tensor) -> None:
+        """A tensor that comes from another block."""
+        if tensor.name in self.axes:
+            return
+        state = self.states.get(tensor.name, WHOLE)
+        if tensor.name == "x" and self.plan.sequence and "n" in tensor.axes:
+            state = SOME
+        if self.split.of(tensor):
+            state = OWN
+        self.states[tensor.name] = state
+        self.axes[tensor.name] = _rows(tensor.axes) if state == SOME else tensor.axes
+
+    def _emit(self, op: Op, state: str) -> None:
+        self.ops.append(op)
+        self.states[op.name] = state
+        self.axes[op.name] = op.axes
+        for key in [key for key in self.made if key[0] == op.name]:
+            del self.made[key]
+
+    def _alone(self, op: Op) -> bool:
+        """True where a rank's own tokens are all that it takes."""
+        return op.kind in _ALONE and "n" in op.axes
+
+    def _some(self, op: Op) -> None:
+        """Of a rank's own tokens."""
+
+        def some(tensor: Tensor) -> Tensor:
+            if tensor.is_weight:
+                return tensor
+            if self.states[tensor.name] == WHOLE and "n" in tensor.axes:
+                return self._other(tensor, "some", "slice", _rows(tensor.axes), ())
+            if self.states[tensor.name] == WHOLE:
+                return tensor
+            return Tensor(tensor.name, _rows(tensor.axes))
+
+        self._emit(replace(op, inputs=tuple(map(some, op.inputs)), axes=_rows(op.axes)), SOME)
+
+    def _whole(self, tensor: Tensor) -> Tensor:
+        """A tensor with all tokens."""
+        if tensor.is_weight or self.states[tensor.name] != SOME:
+            return tensor
+        return self._other(Tensor(tensor.name, _rows(tensor.axes)), "all", "all_gather", tensor.axes, self.group)
+
+    def _other(self, tensor: Tensor, way: str, kind: str, axes: Axes, attrs: Attrs) -> Tensor:
+        """The same tensor held otherwise, made once."""
+        name = self.made.get((tensor.name, way))
+        if name is None:
+            name = f"{tensor.name}_{way}"
+            part = next((op.part for op in reversed(self.ops) if op.name == tensor.name), "other")
+            self.ops.append(Op(name, kind, (tensor,), axes, attrs, part))
+            self.made[tensor.name, way] = name
+        return Tensor(name, axes)
+
+    def _divided(self, op: Op) -> None:
+        """Of a rank's own part of heads, widths or rows."""
+        if op.kind in NORMS:
+            self._agree(op)
+
+        def read(tensor: Tensor) -> Tensor:
+            if tensor.is_weight or self.states[tensor.name] in (OWN, PART):
+                return tensor
+            if self.states[tensor.name] == SOME:
+                return self._whole(tensor)
+            if tensor.name in _INDEX or (op.kind == "select" and tensor == op.activations[1]):
+                return tensor
+            return self._other(tensor, "copy", "copies", tensor.axes, self.group)
+
+        summed = {a for t in op.inputs for a in t.axes if a in self.split} - set(op.axes)
+        parts = any(self.states[t.name] == PART for t in op.activations)
+        state = PART if summed or parts else OWN
+        bias = op.weights[1:] if state == PART and op.kind == "linear" else ()
+        inputs = tuple(read(t) for t in op.inputs if t not in bias)
+        self._emit(replace(op, inputs=inputs), state)
+        if bias:  # added once, to the sum
+            self._summed(op.name)
+            self._op(Op(op.name, "add", (Tensor(op.name, op.axes), *bias), op.axes, (), op.part))
+
+    def _agree(self, op: Op) -> None:
+        """A norm over an axis of which ranks hold parts: they add up the statistics of a row."""
+        over = op.attr("over") or (op.weights[0].axes if op.weights else op.axes[-1:])
+        over = (over,) if isinstance(over, str) else over
+        if not any(axis in self.split for axis in over):
+            return
+        x = op.activations[0]
+        rows = tuple(a for a in x.axes if a not in over)
+        times = 2 if op.kind == "layernorm" else 1  # means and squares
+        for index in range(times):
+            self.ops.append(Op(f"{op.name}_row{index}", "all_reduce", (x,), rows, self.group, op.part))
+
+    # --- between ranks ---
+
+    def _summed(self, name: str) -> None:
+        """Parts of a sum added: on each rank whole, or each rank's own tokens of it."""
+        axes, part = self.axes[name], self.ops[-1].part
+        if self.plan.sequence and "n" in axes:
+            op = Op(name, "reduce_scatter", (Tensor(name, axes),), _rows(axes), self.group, part)
+            self._emit(op, SOME)
+        else:
+            self._emit(Op(name, "all_reduce", (Tensor(name, axes),), axes, self.group, part), WHOLE)
+
+    def _scattered(self, name: str) -> None:
+        """Each rank's own tokens of what all have."""
+        axes = self.axes[name]
+        self._emit(Op(name, "slice", (Tensor(name, axes),), _rows(axes), (), self.ops[-1].part), SOME)
+
+    def _routed(self, op: Op) -> None:
+        """A product with chosen experts of this rank: tokens go to them before the first, back after the last."""
+        x, index = op.activations
+        group: Attrs = (("ranks", self.plan.expert), ("over", "expert"))
+        here = of_those_here(op, self.stored, self.block)
+        back = x.name in self.sent
+        if not back:
+            name, axes = f"{x.name}_sent", tuple(dict.fromkeys((*index.axes, *x.axes)))
+            if (x.name, "sent") not in self.made:
+                self._run(Op(name, "all_to_all", (x, index), axes, group, op.part))
+                self.made[x.name, "sent"] = name
+            inputs = tuple(Tensor(name, axes) if t == x else t for t in here.inputs)
+            here = replace(here, inputs=inputs)
+        self._run(here)
+        self.sent.add(op.name)
+        if back:
+            self._run(Op(op.name, "all_to_all", (Tensor(op.name, op.axes),), op.axes, group, op.part))
+            self.sent.discard(op.name)
+
+
+def _rows(axes: Axes) -> Axes:
+    return tuple(ROWS if axis == "n" else axis for axis in axes)

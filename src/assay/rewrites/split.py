@@ -1,0 +1,193 @@
+"""Which axes of a block tensor ranks divide: heads, inner widths between a pair of matrices, the vocabulary, experts.
+
+Found from the ops, so that a block that nobody has met is divided by the same rules: columns of the first matrix of a
+pair, rows of the second (Shoeybi et al. 2019, arXiv:1909.08053).
+"""
+
+from __future__ import annotations
+
+import re
+
+from assay.errors import SettingError
+from assay.kinds import matrix_axes
+from assay.records import dataclass, field, replace
+from assay.rewrites.plan import Plan
+from assay.size import Size, is_integer
+from assay.spec import Axes, Block, Op, Tensor, Weight
+
+SCORES = "attention.scores"
+LOGITS = "head.vocabulary"
+HERE = "experts_here"  # the axis of those experts that a rank holds
+PAIRED = ("mlp", "experts")  # parts whose inner widths are divided
+_CONTRACTS = ("linear", "select")
+
+
+@dataclass(frozen=True)
+class Split:
+    """The axes of a block that are divided and what is left of them on one rank; those of routed experts apart."""
+
+    sizes: dict[str, Size] = field(default_factory=dict)
+    experts: int | None = None  # those a rank holds
+
+    def __contains__(self, axis: str) -> bool:
+        return axis in self.sizes
+
+    def of(self, tensor: Tensor) -> bool:
+        """True where ranks hold different parts of it."""
+        return any(axis in self.sizes for axis in tensor.axes)
+
+
+def split_of(block: Block, plan: Plan, vocabulary: int, name: str) -> Split:
+    """What ranks divide of a block; `vocabulary` is the rows of the tables left to this one, 0 for all.
+
+    Raises SettingError where it does not divide.
+    """
+    sizes: dict[str, Size] = {}
+    if plan.tensor > 1:
+        _heads(block, plan.tensor, sizes, name)
+        if vocabulary:
+            sizes |= dict.fromkeys(vocabulary_axes(block), vocabulary)
+    for axis, routed in _inner(block).items():
+        ranks = plan.within if routed else plan.tensor
+        if ranks > 1:
+            sizes[axis] = _part(block, axis, ranks, f"{name}: the inner width of its {'experts' if routed else 'MLP'}")
+    return Split(sizes, _experts(block, plan, name))
+
+
+def _part(block: Block, axis: str, ranks: int, what: str) -> int:
+    size = block.sizes[axis]
+    if not is_integer(size) or size % ranks:
+        raise SettingError(f"{what}, {size}, does not divide among {ranks} tensor ranks")
+    return size // ranks
+
+
+def _heads(block: Block, ranks: int, sizes: dict[str, Size], name: str) -> None:
+    """Query heads apart; key/value heads apart, or each on several ranks where there are fewer than ranks."""
+    both = _head_axes(block)
+    if both is None:
+        return
+    shared, own = both
+    groups, each = (_product(block, axes) for axes in both)
+    heads = groups * each
+    if heads < ranks:
+        raise SettingError(f"tensor is {ranks}; {name} has {heads} query heads, and a rank needs at least one")
+    if heads % ranks:
+        raise SettingError(f"tensor is {ranks}; the {heads} query heads of {name} do not divide among so many ranks")
+    if groups % ranks and ranks % groups:
+        raise SettingError(
+            f"tensor is {ranks}; the {groups} key/value heads of {name} do not divide among so many ranks"
+        )
+    left = max(1, groups // ranks)
+    if shared:
+        sizes[shared[0]] = left // _product(block, shared[1:])
+    if own and heads // ranks // left != each:
+        sizes[own[0]] = heads // ranks // left // _product(block, own[1:])
+    if "h" in block.sizes and "h" not in sizes:
+        sizes["h"] = heads // ranks
+
+
+def _product(block: Block, axes: Axes) -> int:
+    made = 1
+    for axis in axes:
+        made *= block.sizes[axis]
+    return made
+
+
+def _head_axes(block: Block) -> tuple[Axes, Axes] | None:
+    """The axes of key/value heads, and those of query heads to each: of what a softmax over keys has besides."""
+    for op in block.ops:
+        if op.part != SCORES or op.kind not in ("contract", "attend") or len(op.activations) < 2:
+            continue
+        queries, keys = op.activations[:2]
+        axes = tuple(a for a in queries.axes if a in block.sizes and a in op.axes)
+        return tuple(a for a in axes if a in keys.axes), tuple(a for a in axes if a not in keys.axes)
+    return None
+
+
+def vocabulary_axes(block: Block) -> list[str]:
+    """Axes of the rows of tables that token ids look up, and of logits."""
+    found = []
+    for op in block.ops:
+        if op.kind == "gather" and op.activations[0].name == "ids":
+            found.append(op.weights[0].axes[0])
+        if op.part == LOGITS and op.kind == "linear":
+            axes = matrix_axes(op, op.weights[0])
+            found += [] if axes is None else list(axes[0])
+    return [axis for axis in dict.fromkeys(found) if axis in block.sizes]
+
+
+def _inner(block: Block) -> dict[str, bool]:
+    """Axes that one matrix makes and another of the same sort sums over, and whether routed experts do."""
+    found: dict[str, bool] = {}
+    makers: dict[str, dict[str, Op]] = {}  # of a tensor's axes, the product that made each
+    for op in block.ops:
+        weight = op.weights[0] if op.weights else None
+        axes = None if weight is None or op.kind not in _CONTRACTS else matrix_axes(op, weight)
+        given = {a: maker for t in reversed(op.activations) for a, maker in makers.get(t.name, {}).items()}
+        if axes is None:
+            makers[op.name] = {a: maker for a, maker in given.items() if a in op.axes}
+            continue
+        outputs, inputs = axes
+        for axis in inputs:
+            maker = given.get(axis)
+            if maker is not None and maker.kind == op.kind and op.part.partition(".")[0] in PAIRED:
+                found[axis] = op.kind == "select"
+        kept = {a: maker for a, maker in given.items() if a in op.axes and a not in outputs}
+        inner = op.part.partition(".")[0] in PAIRED
+        makers[op.name] = kept | ({a: op for a in outputs if a not in _stream(block)} if inner else {})
+    return found
+
+
+def _stream(block: Block) -> Axes:
+    """The axes of the residual stream."""
+    return next((t.axes for op in block.ops for t in op.inputs if t.name == "x"), ())
+
+
+def _experts(block: Block, plan: Plan, name: str) -> int | None:
+    """How many routed experts a rank holds, None where they are not divided."""
+    if plan.expert == 1:
+        return None
+    for op in block.ops:
+        if op.kind == "select":
+            count = block.sizes[chosen_axis(op)]
+            if count % plan.expert:
+                raise SettingError(
+                    f"expert is {plan.expert}; the {count} experts of {name} do not divide among so many ranks"
+                )
+            return int(count // plan.expert)
+    return None
+
+
+def chosen_axis(op: Op) -> str:
+    """The axis that an index chooses from."""
+    x = op.activations[0].axes
+    return next(a for a in op.weights[0].axes if a not in op.axes and a not in x)
+
+
+def of_those_here(op: Op, stored: dict[str, Weight], block: Block) -> Op:
+    """A product with chosen experts, of those that a rank holds; where they are stored follows."""
+    axis = chosen_axis(op)
+
+    def here(tensor: Tensor) -> Tensor:
+        if not tensor.is_weight or axis not in tensor.axes:
+            return tensor
+        where = block.weight(tensor.name)
+        stored[tensor.name] = replace(
+            where,
+            path=_renamed(where.path, axis, braces=True),
+            layout=_renamed(where.layout, axis),
+            published=_renamed(where.published, axis, braces=True),
+            published_layout=_renamed(where.published_layout, axis),
+        )
+        return Tensor(tensor.name, tuple(HERE if a == axis else a for a in tensor.axes))
+
+    return replace(op, inputs=tuple(map(here, op.inputs)))
+
+
+def _renamed(text: str | None, axis: str, braces: bool = False) -> str | None:
+    """An axis under its other name in a layout, or in the indices of a path."""
+    if text is None:
+        return None
+    if braces:
+        return re.sub(r"\{([^{}]+)\}", lambda m: "{" + re.sub(rf"\b{axis}\b", HERE, m[1]) + "}", text)
+    return re.sub(rf"\b{axis}\b", HERE, text)
