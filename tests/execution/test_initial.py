@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from execution.families import CAUSAL, MASKED
+from execution.families import CAUSAL, MASKED, PAIRED
 
 import assay
 
@@ -50,3 +50,21 @@ def test_the_first_loss_knows_nothing() -> None:
     own = built("llama")
     logits = own(torch.arange(20)[None])
     assert logits.softmax(-1).max().item() < 3 / 101
+
+
+def test_biases_of_experts_and_of_heads_are_zero() -> None:
+    experts = dict(built("gpt_oss").named_parameters())
+    found = [tensor for name, tensor in experts.items() if name.endswith("_proj_bias")]
+    assert {tensor.dim() for tensor in found} == {2}
+    assert all(bool((tensor == 0).all()) for tensor in found)
+    bart = assay.build(assay.load({"model_type": "bart", **PAIRED["bart"]}), seed=0)
+    assert bool((bart.get_buffer("final_logits_bias") == 0).all())
+
+
+def test_norms_of_towers() -> None:
+    config = {"model_type": "clip_vision_model", "hidden_size": 32, "intermediate_size": 48, "image_size": 16}
+    sizes = {"num_hidden_layers": 2, "num_attention_heads": 4, "patch_size": 8}
+    tower = assay.build(assay.load(config | sizes), seed=0)
+    gains = [tensor for name, tensor in tower.named_parameters() if "norm" in name and name.endswith("weight")]
+    assert len(gains) == 6
+    assert all(bool((tensor == 1).all()) for tensor in gains)

@@ -171,3 +171,33 @@ def test_a_run_that_diverges_ends() -> None:
         model.get_parameter("lm_head.weight").fill_(float("inf"))
     with pytest.raises(assay.BuildError, match="the loss of step 0 is"):
         assay.learn(model, counting, 3)
+
+
+@pytest.mark.parametrize(
+    ("recipe", "says"),
+    [
+        ({"rate": -1.0}, "rate is -1.0; it must be above 0"),
+        ({"rate": float("nan")}, "rate is nan"),
+        ({"clip": 0.0}, "clip is 0.0; it must be above 0"),
+        ({"warmup": -1}, "warmup is -1; it must be at least 0"),
+        ({"decay": -0.1}, "decay is -0.1; it must be at least 0"),
+        ({"floor": 2.0}, "floor is 2.0; it must be from 0 to 1"),
+        ({"betas": (0.9, 1.0)}, r"betas is \(0.9, 1.0\); it must be from 0 on and below 1"),
+    ],
+    ids=lambda one: next(iter(one)) if isinstance(one, dict) else "",
+)
+def test_recipes_that_are_none(recipe: dict[str, Any], says: str) -> None:
+    with pytest.raises(assay.SettingError, match=says):
+        assay.Recipe(**recipe)
+
+
+def test_a_run_goes_on_by_its_own_recipe(tmp_path: Path) -> None:
+    assay.learn(small(), counting, 3, save=tmp_path)
+    with pytest.raises(assay.BuildError, match=r"a run by .*'rate': 0\.003.* is kept there, not by .*'rate': 0\.5"):
+        assay.learn(small(), counting, 3, save=tmp_path, resume=True, recipe=assay.Recipe(rate=0.5))
+
+
+def test_targets_of_another_shape() -> None:
+    batch = counting(0)
+    with pytest.raises(assay.BuildError, match=r"targets have the shape \[\d+, 3\]; there are logits of \[\d+, \d+\]"):
+        assay.learn(small(), lambda step: assay.Batch(batch.tokens, batch.targets[:, :3]), 1)

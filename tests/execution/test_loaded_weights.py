@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -153,3 +154,89 @@ def test_padded_texts_go_on_as_alone() -> None:
     both = own.generate(torch.tensor([[0, 0, *short], long]), 6, mask=mask)
     assert both[0, 2:].tolist() == own.generate(torch.tensor([short]), 6)[0].tolist()
     assert both[1].tolist() == own.generate(torch.tensor([long]), 6)[0].tolist()
+
+
+def named(change: Any) -> Any:
+    """A change of every tensor's name."""
+    return lambda state: {change(name): tensor for name, tensor in state.items()}
+
+
+BART = {"model_type": "bart", **CONFIGS["bart"]}
+ENCODER = {"model_type": "bert", **CONFIGS["bert"]}
+LLAMA = {"model_type": "llama", **SMALL}
+
+
+@pytest.mark.parametrize(
+    ("config", "change"),
+    [
+        (LLAMA, named(lambda name: name.removeprefix("model."))),
+        (LLAMA, named(lambda name: f"language.{name}")),
+        ({"model_type": "gpt2", **CONFIGS["gpt2"]}, named(lambda name: name.removeprefix("transformer."))),
+        (
+            BART,
+            lambda state: {k.removeprefix("model."): v for k, v in state.items() if k != "final_logits_bias"},
+        ),
+        (
+            ENCODER,
+            named(
+                lambda name: name.replace("LayerNorm.weight", "LayerNorm.gamma").replace(
+                    "LayerNorm.bias", "LayerNorm.beta"
+                )
+            ),
+        ),
+    ],
+    ids=["no first word", "one more word", "gpt2 as published", "bart as published", "names of TensorFlow"],
+)
+def test_names_as_files_have_them(config: dict[str, Any], change: Any, tmp_path: Path) -> None:
+    first, second = (assay.build(assay.load(config), seed=seed) for seed in (1, 2))
+    with torch.no_grad():
+        for buffer in second.buffers():
+            buffer.fill_(5.0)  # what files may lack is set all the same
+    state = {name: tensor.clone() for name, tensor in first.state_dict().items()}
+    changed = change(state)
+    assert changed.keys() != state.keys()
+    safetensors.save_file(changed, str(tmp_path / "model.safetensors"))
+    assert second.load(tmp_path) == ()
+    loaded = second.state_dict()
+    assert all(torch.equal(tensor, loaded[name]) for name, tensor in first.state_dict().items())
+
+
+def test_a_file_says_which_tensors_are_one(tmp_path: Path) -> None:
+    model = assay.load(LLAMA | {"tie_word_embeddings": True})
+    first, second = assay.build(model, seed=1), assay.build(model, seed=2)
+    state = {name: tensor.clone() for name, tensor in first.state_dict().items()}
+    state["lm_head.weight"] = state.pop("model.embed_tokens.weight")
+    path = tmp_path / "model.safetensors"
+    safetensors.save_file(state, str(path), metadata={"model.embed_tokens.weight": "lm_head.weight"})
+    assert second.load(path) == ()
+    assert torch.equal(first(torch.arange(9)[None]), second(torch.arange(9)[None]))
+
+
+def test_an_index_by_its_own_path(tmp_path: Path) -> None:
+    first, second = (assay.build(assay.load(LLAMA), seed=seed) for seed in (1, 2))
+    first.save(tmp_path / "part-1.safetensors")
+    index = tmp_path / "model.safetensors.index.json"
+    names = first.state_dict()
+    index.write_text(json.dumps({"weight_map": dict.fromkeys(names, "part-1.safetensors")}))
+    assert second.load(index) == ()
+    assert torch.equal(first(torch.arange(9)[None]), second(torch.arange(9)[None]))
+    index.write_text(json.dumps({"weight_map": dict.fromkeys(names, "../part-1.safetensors")}))
+    with pytest.raises(assay.BuildError, match="it must name files of its folder"):
+        second.load(index)
+
+
+@pytest.mark.parametrize("dtype", [torch.int8, torch.float8_e4m3fn], ids=str)
+def test_numbers_that_need_a_scale_are_no_weights(dtype: Any, tmp_path: Path) -> None:
+    own = assay.build(assay.load(LLAMA), seed=1)
+    state = {name: tensor.clone() for name, tensor in own.state_dict().items()}
+    name = "model.layers.0.self_attn.k_proj.weight"
+    safetensors.save_file(state | {name: state[name].to(dtype)}, str(tmp_path / "model.safetensors"))
+    said = str(dtype).removeprefix("torch.")
+    with pytest.raises(assay.BuildError, match=f"{name} is of {said}: quantized weights are not run"):
+        own.load(tmp_path)
+
+
+def test_what_cannot_be_written(tmp_path: Path) -> None:
+    own = assay.build(assay.load(LLAMA), seed=1)
+    with pytest.raises(assay.BuildError, match="it cannot be written"):
+        own.save(tmp_path / "no" / "folder" / "model.safetensors")

@@ -12,6 +12,7 @@ from assay.execution.initial_scans import Start, start_gain, start_mixture, star
 
 if TYPE_CHECKING:
     from assay.execution.module import Executable
+    from assay.spec import Op
 
 DEVIATION = 0.02  # of a normal distribution, where the family says no other (Radford et al. 2019)
 SLOPES = (math.log(math.expm1(0.8)), math.log(math.expm1(0.8 - 0.5)), 0.5, -1e-6)  # Huang & Schlag 2025
@@ -25,6 +26,18 @@ def start_slopes(at: Start) -> None:
 
 STARTS = {"scan": start_scan, "lerp": start_mixture, "mul": start_gain, "xielu": start_slopes}
 NORMS = ("rmsnorm", "layernorm")
+
+
+SHIFTED = ("linear", "select", "conv", "layernorm", "batchnorm")  # kinds whose second weight is a bias
+
+
+def biases(op: Op) -> list[str]:
+    """The weights that are added, however many axes they are stored along: experts' biases have two."""
+    if op.kind in SHIFTED:
+        return [weight.name for weight in op.weights[1:2]]
+    if op.kind == "add":  # one number for each channel; tables of positions have more axes
+        return [weight.name for weight in op.weights if len(weight.axes) == 1]
+    return []
 
 
 def initialize(module: Executable, seed: int | None = None) -> None:
@@ -46,11 +59,21 @@ def initialize(module: Executable, seed: int | None = None) -> None:
 
         if any(tensor.is_meta for tensor in module.parameters()):
             return
-        for layer in [*module.source_plan, *module.plan]:
+        towers = (layer for tower in module.towers.values() for layer in tower.layers)
+        for layer in [*module.source_plan, *module.plan, *towers]:
             for step in layer.steps:
-                start = STARTS.get(step.op.kind)
-                if start is not None and step.op.weights:
-                    start(Start(step.op, layer, module.description.layers, draw))
-                if step.op.kind in NORMS and step.op.weights and not step.op.attr("unit_offset"):
-                    for gain in layer.tensors(step.op.weights[0].name):
-                        gain.fill_(1.0)
+                _start(Start(step.op, layer, module.description.layers, draw))
+
+
+def _start(at: Start) -> None:
+    """What of an op's weights is not drawn as others are."""
+    op = at.op
+    for bias in biases(op):
+        for tensor in at.layer.tensors(bias):
+            tensor.zero_()
+    start = STARTS.get(op.kind)
+    if start is not None and op.weights:
+        start(at)
+    if op.kind in NORMS and op.weights and not op.attr("unit_offset"):
+        for gain in at.layer.tensors(op.weights[0].name):
+            gain.fill_(1.0)

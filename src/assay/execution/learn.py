@@ -51,6 +51,20 @@ class Recipe:
     betas: tuple[float, float] = (0.9, 0.95)
     clip: float = 1.0
 
+    def __post_init__(self) -> None:
+        """Raise SettingError for what no run can be made by."""
+        betas = all(0 <= beta < 1 for beta in self.betas)
+        for name, allowed, says in (
+            ("rate", 0 < self.rate < math.inf, "above 0"),
+            ("clip", self.clip > 0, "above 0"),
+            ("warmup", self.warmup >= 0, "at least 0"),
+            ("decay", self.decay >= 0, "at least 0"),
+            ("floor", 0 <= self.floor <= 1, "from 0 to 1"),
+            ("betas", betas, "from 0 on and below 1"),
+        ):
+            if not allowed:
+                raise SettingError(f"{name} is {getattr(self, name)}; it must be {says}")
+
     def at(self, step: int, steps: int) -> float:
         """The learning rate of a step."""
         if step < self.warmup:
@@ -106,7 +120,7 @@ def learn(
     optimizer = _optimizer(module, how)
     losses: list[float] = []
     if resume and save is not None:
-        losses = _take_up(module, optimizer, Path(save), steps)
+        losses = _take_up(module, optimizer, Path(save), steps, how)
     bar = Progress(f"{module.description.name}: training")
     module.train()
     try:
@@ -123,13 +137,13 @@ def learn(
             optimizer.step()
             losses.append(value)
             if save is not None and every is not None and (step + 1) % every == 0:
-                _keep(module, optimizer, Path(save), losses, steps)
+                _keep(module, optimizer, Path(save), losses, steps, how)
             bar(step + 1, steps)
     finally:
         bar.end()
         module.eval()
     if save is not None:
-        _keep(module, optimizer, Path(save), losses, steps)
+        _keep(module, optimizer, Path(save), losses, steps, how)
     return History(tuple(losses))
 
 
@@ -138,6 +152,9 @@ def loss_of(module: Executable, batch: Batch) -> Tensor:
     from torch.nn import functional
 
     logits = module(batch.tokens, batch.source, mask=batch.mask, source_mask=batch.source_mask)
+    if batch.targets.shape != logits.shape[:2]:
+        here, should = list(batch.targets.shape), list(logits.shape[:2])
+        raise BuildError(f"targets have the shape {here}; there are logits of {should}")
     return functional.cross_entropy(logits.flatten(0, 1).float(), batch.targets.flatten(), ignore_index=IGNORED)
 
 
@@ -152,7 +169,7 @@ def _optimizer(module: Executable, how: Recipe) -> Any:
     return AdamW([group for group in groups if group["params"]], lr=how.rate, betas=how.betas)
 
 
-def _keep(module: Executable, optimizer: Any, folder: Path, losses: list[float], steps: int) -> None:
+def _keep(module: Executable, optimizer: Any, folder: Path, losses: list[float], steps: int, how: Recipe) -> None:
     """Write the run to a folder; what was there stays whole until the new is."""
     import torch
     from safetensors.torch import save_file
@@ -168,13 +185,21 @@ def _keep(module: Executable, optimizer: Any, folder: Path, losses: list[float],
     of = {"step": str(len(losses))}
     save_weights(module, folder / f"{WEIGHTS}.new", of)
     save_file(held, folder / f"{OPTIMIZER}.new", of)
-    said = json.dumps({"step": len(losses), "steps": steps, "losses": losses})
+    said = json.dumps({"step": len(losses), "steps": steps, "recipe": _said(how), "losses": losses})
     (folder / f"{RUN}.new").write_text(said, encoding="utf-8")
     for name in (WEIGHTS, OPTIMIZER, RUN):
         os.replace(folder / f"{name}.new", folder / name)
 
 
-def _take_up(module: Executable, optimizer: Any, folder: Path, steps: int) -> list[float]:
+def _said(how: Recipe) -> dict[str, Any]:
+    """A recipe as JSON has it."""
+    from dataclasses import asdict
+
+    said: dict[str, Any] = json.loads(json.dumps(asdict(how)))
+    return said
+
+
+def _take_up(module: Executable, optimizer: Any, folder: Path, steps: int, how: Recipe) -> list[float]:
     """Weights and the optimizer's state as a folder keeps them; the losses so far."""
     from safetensors import SafetensorError, safe_open
     from safetensors.torch import load_file
@@ -198,6 +223,8 @@ def _take_up(module: Executable, optimizer: Any, folder: Path, steps: int) -> li
         )
     if before != steps:
         raise BuildError(f"{folder}: a run of {before} steps is kept there, whose rates are not those of {steps}")
+    if run.get("recipe") != _said(how):
+        raise BuildError(f"{folder}: a run by {run.get('recipe')} is kept there, not by {_said(how)}")
     load_weights(module, folder / WEIGHTS)
     for name, parameter in module.named_parameters():
         found = {key.rpartition(":")[2]: value for key, value in held.items() if key.rpartition(":")[0] == name}
