@@ -15,6 +15,7 @@ __all__ = ["FAMILIES", "Family"]
 
 # the model types of each module; a test holds this against what the modules register
 MODULES = {
+    "beit": "beit",
     "bert": "bert roberta xlm-roberta camembert data2vec-text",
     "bart": "bart mbart plbart mvp pegasus marian blenderbot blenderbot-small m2m_100",
     "bert_kin": (
@@ -34,6 +35,7 @@ MODULES = {
     "delta_hybrid": "lara_mini qwen3_next qwen3_5_text qwen3_5_moe_text olmo_hybrid kimi_linear bailing_hybrid",
     "deberta": "deberta deberta-v2",
     "diffllama": "diffllama",
+    "dino": "dinov2 dinov2_with_registers dinov3_vit",
     "doge": "doge",
     "downsampled": "aya_vision cohere2_vision lfm2_vl",
     "early_vision": "fuyu git",
@@ -100,7 +102,7 @@ MODULES = {
     "text_image_encoders": "modernvbert ultravbert",
     "text_decoders": "trocr moshi",
     "ssm_hybrid": "jamba bamba granitemoehybrid falcon_h1",
-    "vit": "vit deit beit dinov2 vit_msn dinov2_with_registers dinov3_vit",
+    "vit": "vit deit vit_msn",
     "xlm": "xlm flaubert xlnet",
     "zamba": "zamba zamba2",
     "zaya": "zaya",
