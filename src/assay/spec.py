@@ -74,6 +74,7 @@ class Op:
     axes: Axes
     attrs: Attrs = ()
     part: str = "other"
+    again: str = ""  # with what it runs again in the backward pass, "" where what is kept of it stays
     activations: tuple[Tensor, ...] = field(init=False, repr=False, compare=False)
     weights: tuple[Tensor, ...] = field(init=False, repr=False, compare=False)
 
@@ -232,6 +233,7 @@ class Model:
     ignored: tuple[str, ...] = ()  # keys of the config that nobody used
     allowed: tuple[str, ...] = ()  # those of them that might change a figure, and were let through
     notes: tuple[str, ...] = ()
+    stretch: int = 1  # how many layers run again together, where whole layers do
 
     def __str__(self) -> str:
         return "\n\n".join([self.name, *map(str, self.segments)])

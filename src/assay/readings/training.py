@@ -180,7 +180,7 @@ def trace(
 
     Raises SizeError.
     """
-    run = _Run(asked, carried(whole or model), policy or precision_of("fp32"))
+    run = Traced(asked, carried(whole or model), policy or precision_of("fp32"))
     encoders, rest = halves(model)
     if encoders:
         for segment, layer, _ in in_order(encoders):
@@ -191,7 +191,7 @@ def trace(
     yield from run.finish()
 
 
-class _Run(Forward):
+class Traced(Forward):
     """A pass forward over a model, each op by the rule of its kind; and which ops a gradient comes back to."""
 
     def __init__(self, asked: Setting, needed: frozenset[str], policy: Precision, device: str = "cpu") -> None:
@@ -245,13 +245,15 @@ class _Run(Forward):
         """Ops that the last result depends on through gradients, or what has these names in the end."""
         found: set[tuple[int, int]] = set()
         end = self._end()
+        last = self.layers[end[0]].segment.block.ops[end[1]] if self.layers else None
+        losses = last if last is not None and not last.axes else None  # each of several that are added up
         for place in range(len(self.layers) - 1, -1, -1):
             if place == self.encoders - 1:
                 wanted = (wanted - {MEMORY, "x"}) | ({"x"} if MEMORY in wanted else set())
             ops = self.layers[place].segment.block.ops
             for index in range(len(ops) - 1, -1, -1):
                 op = ops[index]
-                if (place, index) == end or op.name in wanted:
+                if (place, index) == end or op is losses or op.name in wanted:
                     wanted.discard(op.name)
                     found.add((place, index))
                     if passes(op):

@@ -9,7 +9,7 @@ lie in one tensor as one.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 
 from assay.errors import SettingError
 from assay.kinds import kind_of
@@ -18,7 +18,7 @@ from assay.records import dataclass, replace
 from assay.rewrites.fuse import fuse
 from assay.spec import Axes, Block, Model, Op, Tensor
 
-POLICIES = ("ours", "transformers")
+POLICIES = ("ours", "transformers", "megatron")
 ATTENTION = ("plain", "fused")
 
 
@@ -33,6 +33,7 @@ class Implementation:
 
 _LLAMA = Implementation()
 _GPT2 = Implementation("plain", "composed", ("scores", "branches", "embedding"))
+_MEGATRON = Implementation("plain", "fused", ("scores", "branches", "embedding"))
 # families whose modeling files were read for this, and what their own files say
 READ = {
     **dict.fromkeys(("llama", "mistral", "qwen2", "qwen3", "qwen3_moe", "mixtral", "gemma", "gemma2"), _LLAMA),
@@ -57,17 +58,18 @@ def executed(model: Model, policy: str = "ours", attention: str = "plain", dropo
         if dropout:
             raise SettingError(f"dropout is {dropout}; the policy ours runs none")
         return whole
-    how = READ.get(model.family, _LLAMA)
+    how = _MEGATRON if policy == "megatron" else READ.get(model.family, _LLAMA)
+    rules = {kind: RULES[kind] for kind in (("mask", "softmax") if policy == "megatron" else RULES)}
     rewritten: dict[int, Block] = {}
 
     def block(given: Block) -> Block:
         if id(given) not in rewritten:
-            rewritten[id(given)] = replace(given, ops=tuple(_Written(given, how, float(dropout)).ops()))
+            rewritten[id(given)] = replace(given, ops=tuple(_Written(given, how, float(dropout), rules).ops()))
         return rewritten[id(given)]
 
     segments = tuple(replace(s, block=block(s.block)) for s in whole.segments)
     notes = model.notes
-    if model.family not in READ:
+    if model.family not in READ and policy == "transformers":
         notes = (*notes, f"how transformers executes {model.family or model.name} is taken to be as it executes Llama")
     return replace(whole, segments=segments, notes=notes)
 
@@ -75,10 +77,11 @@ def executed(model: Model, policy: str = "ours", attention: str = "plain", dropo
 class _Written:
     """A block as it is executed."""
 
-    def __init__(self, block: Block, how: Implementation, dropout: float) -> None:
+    def __init__(self, block: Block, how: Implementation, dropout: float, rules: Mapping[str, Rule]) -> None:
         self.block = block
         self.how = how
         self.dropout = dropout
+        self.rules = rules
         paths = Counter(block.weight(w.name).path for w in {w.name: w for op in block.ops for w in op.weights}.values())
         self.packed = {path for path, often in paths.items() if often > 1}
 
@@ -86,7 +89,7 @@ class _Written:
         """Every op as those that stand for it."""
         ops = self.block.ops
         for index, op in enumerate(ops):
-            rule = RULES.get(op.kind)
+            rule = self.rules.get(op.kind)
             yield from [op] if rule is None else rule(self, op)
             following = ops[index + 1] if index + 1 < len(ops) else None
             if following is not None and _joins(op, following):

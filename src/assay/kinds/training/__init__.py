@@ -6,8 +6,8 @@ Only what reads training imports this.
 """
 
 from assay.kinds.training import collective, contractions, fused, layout, pointwise, primitives, reduce, scans
-from assay.kinds.training.rows import BACKWARD, SAVES, backward, passes, rule_of, saves
-from assay.kinds.training.tape import INPUT, MADE, WEIGHT, Passing, Store, Tape, Value
+from assay.kinds.training.rows import BACKWARD, SAVES, backward, hands_on, passes, rule_of, saves
+from assay.kinds.training.tape import INPUT, MADE, WEIGHT, Passing, Store, Tape, Value, width_of
 
 __all__ = [
     "BACKWARD",
@@ -20,9 +20,11 @@ __all__ = [
     "Tape",
     "Value",
     "backward",
+    "hands_on",
     "passes",
     "rule_of",
     "saves",
+    "width_of",
 ]
 
 # importing them registers their rules

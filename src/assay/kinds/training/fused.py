@@ -9,7 +9,7 @@ from assay.kinds.fused import whole
 from assay.kinds.training.pointwise import MASKED, sight
 from assay.kinds.training.rows import BACKWARD, products, saves
 from assay.kinds.training.tape import WIDE, Passing, Value
-from assay.size import is_integer
+from assay.size import Size, is_integer
 from assay.spec import Axes, Op
 
 BOUNDED = ("window", "near", "chunk")  # what limits the sight of a query, causal as long as there are no more tokens
@@ -38,6 +38,7 @@ def attend(at: Passing, q: Value, k: Value, v: Value) -> Value:
         return tape.order(_composed(at, (q, k, v), heads, (n, c, summed, width)), op.axes)
     y = tape.new(made, any(x.grad for x in (q, k, v)), q.dtype)
     if y.grad:
+        tape.apart[tape.now] = _apart(at, q, heads != shared)
         tape.keep(q, k, v, y, tape.new(("b", *heads, n), dtype=WIDE.get(q.dtype, q.dtype)))
         if _masked(at, n, c):
             seen = (
@@ -45,6 +46,18 @@ def attend(at: Passing, q: Value, k: Value, v: Value) -> Value:
             )  # a mask that is built of the texts' own is one of each
             tape.keep(tape.new(seen, dtype=q.dtype))
     return tape.order(y, op.axes)
+
+
+def _apart(at: Passing, q: Value, grouped: bool) -> Size:
+    """Gradients of queries added up in float32, a number a row, and those of grouped keys and values for every head.
+
+    As FlashAttention-2's backward pass has them (Dao 2023, arXiv:2307.08691, algorithm 2), in the order of [b h n k].
+    """
+    tape = at.tape
+    if tape.device == "cpu":
+        return 0
+    wide, rows = tape.held(q.axes, "fp32"), tape.held(q.axes[:-1], "fp32")
+    return wide + rows + (2 * tape.held(q.axes, q.dtype) if grouped else 0)
 
 
 def _composed(at: Passing, given: Sequence[Value], heads: Axes, named: Sequence[str]) -> Value:

@@ -15,6 +15,7 @@ Backward = Callable[[Op, Extent, Sequence[bool]], Work]  # which operands need a
 SAVES: dict[str, Saves] = {}
 BACKWARD: dict[str, Backward] = {}
 BLIND = ("topk",)  # their results have no gradient
+HANDS_ON = ("add", "mask", "copy", "sum")  # the gradient of their result is that of their operands, unchanged
 WIDE_STATES = ("scan", "peak")  # what their steps cast is told in float32 alone
 
 
@@ -46,6 +47,11 @@ def backward(op: Op, extent: Extent, needs: Sequence[bool]) -> Work:
 def passes(op: Op) -> bool:
     """True where a gradient of the result becomes one of the operands."""
     return op.kind not in BLIND
+
+
+def hands_on(op: Op) -> bool:
+    """True where the gradient of the result is that of the operands, and no tensor of its own."""
+    return op.kind in HANDS_ON and op.attr("scale") is None and op.attr("keep") is None
 
 
 def rule_of(op: Op, dtype: str = "fp32") -> Saves | None:

@@ -109,6 +109,7 @@ class Tape:
         self.kept: list[Store] = []
         self.made: list[Store] = []
         self.memo: dict[Hashable, Value] = {}
+        self.apart: dict[Hashable, Size] = {}  # what the backward pass of an op has for itself alone
         self.casts: dict[Hashable, Value] = {}
         self.copies: dict[Hashable, Value] = {}  # of parameters, by what tells them apart
 

@@ -1,0 +1,198 @@
+"""The memory of a training step: what stays from step to step, what is kept for the backward pass, and the peak."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from assay.errors import SettingError
+from assay.readings.binding import as_model
+from assay.readings.optimizers import Optimizer
+from assay.readings.precision import Precision
+from assay.readings.precision import precision as precision_of
+from assay.readings.setting import Setting, setting
+from assay.readings.states import States, states
+from assay.readings.walk import Spot, Walk
+from assay.records import dataclass, field
+from assay.rewrites.loss import in_chunks, with_loss
+from assay.rewrites.policies import executed
+from assay.rewrites.recompute import recompute as again
+from assay.size import all_integers, lift
+from assay.spec import Block, Model
+
+# what PyTorch's matrix library holds once it has multiplied: measured on one H200 (PyTorch 2.11, CUDA 13.0), where the
+# documented defaults are two workspaces of 32 MiB each, of cuBLAS and of cuBLASLt
+WORKSPACE = 68_000_000
+DEVICES = ("cpu", "cuda")
+INDEX_BYTES = 8  # of a token id, of a label
+
+
+@dataclass(frozen=True)
+class Moment:
+    """A time of the step: what is there, in bytes by part, and where."""
+
+    name: str
+    at: str  # the op whose tensors are the most, "" where none is at work
+    parts: Mapping[str, int]
+
+    @property
+    def bytes(self) -> int:
+        """All parts together."""
+        return sum(self.parts.values())
+
+
+@dataclass(frozen=True)
+class Kept:
+    """What one layer keeps for the backward pass, and how often a layer like it stands in the model."""
+
+    name: str
+    times: int
+    bytes: int
+
+
+@dataclass(frozen=True)
+class TrainingMemory:
+    """Bytes of a training step.
+
+    `resident` stays from step to step; `saved` is what is kept for the backward pass of what embedding, layers and the
+    last norm make, `loss` of what head and loss make. `layers` says how much of each layer. `timeline` is the step's
+    moments in order, each the fullest of its phase or layer, and `peak` the fullest of all.
+    """
+
+    states: States
+    saved: int
+    loss: int
+    layers: tuple[Kept, ...]
+    timeline: tuple[Moment, ...] = field(repr=False)
+    setting: Setting
+    policy: str
+    attention: str
+    recompute: str | int
+    device: str
+    notes: tuple[str, ...] = ()
+
+    @property
+    def resident(self) -> int:
+        """What stays from step to step."""
+        return self.timeline[0].bytes
+
+    @property
+    def peak(self) -> Moment:
+        """The fullest moment."""
+        return max(self.timeline, key=lambda moment: moment.bytes)
+
+    def moment(self, name: str) -> Moment:
+        """The moment of a name. Raises SettingError."""
+        for one in self.timeline:
+            if one.name == name:
+                return one
+        raise SettingError(f"the step has no moment {name!r}; it has {', '.join(one.name for one in self.timeline)}")
+
+
+def training_memory(
+    model: Model | Block,
+    batch: object = 1,
+    tokens: object = None,
+    *,
+    optimizer: str | Optimizer = "adamw",
+    precision: str | Precision = "bf16",
+    attention: str = "fused",
+    policy: str = "transformers",
+    recompute: str | int = "none",
+    accumulation: int = 1,
+    logits_chunk: int | None = None,
+    dropout: float = 0.0,
+    device: str = "cuda",
+    workspace: int | None = None,
+    frozen: str | None = None,
+    **sizes: object,
+) -> TrainingMemory:
+    """What a training step of one device holds, in bytes, from its start to the optimizer's step.
+
+    `policy` is whose execution is told: `transformers`, the public implementation run eagerly, or `ours`, that of
+    `assay.build`; `attention` is fused in one kernel, or plain, op by op. `precision` and `optimizer` are as in
+    `states`. `recompute` is none, attention, layers, or how many layers run again together; `accumulation` how many
+    passes are added up before a step; `logits_chunk` for how many tokens of each sequence head and loss run at a time,
+    made again in the backward pass. `workspace` are bytes of the matrix library, by default on a GPU a measured 68 MB.
+    Raises SettingError and SizeError.
+    """
+    whole = model if isinstance(model, Model) else as_model(model, sizes)
+    if sizes and whole is model:
+        raise SettingError(f"a model has no open sizes; {', '.join(sizes)} cannot be set")
+    if device not in DEVICES:
+        raise SettingError(f"device is {device!r}; known: {', '.join(DEVICES)}")
+    chosen = precision_of(precision)
+    held = states(whole, optimizer=optimizer, precision=chosen, frozen=frozen, accumulation=accumulation)
+    made = again(with_loss(executed(whole, policy, attention, dropout)), recompute)
+    asked = setting(made, batch=batch, tokens=tokens, convention="matmul", weights=chosen.parameters)
+    if not all_integers(asked.sizes().values()):
+        raise SettingError("the moments of a step are told of integers, not of arrays or symbols")
+    if logits_chunk is not None:
+        made = in_chunks(made, int(asked.tokens), int(lift(logits_chunk, "logits_chunk")))
+    walk = Walk(made, asked, chosen, device, accumulation > 1)
+    library = (
+        (WORKSPACE if device == "cuda" else 0) if workspace is None else int(lift(workspace, "workspace", least=0))
+    )
+    inputs = 2 * INDEX_BYTES * int(asked.batch) * int(asked.tokens)
+    base = {**_named(held), "inputs": inputs, "workspace": library}
+    saved, loss, layers = _kept(walk)
+    return TrainingMemory(
+        held,
+        saved,
+        loss,
+        layers,
+        tuple(_timeline(walk, held, base)),
+        asked,
+        policy,
+        attention,
+        recompute,
+        device,
+        made.notes,
+    )
+
+
+def _named(held: States) -> dict[str, int]:
+    """States that stay, without gradients, by name."""
+    return {name: int(size) for name, size in held.parts.items() if name != "gradients" and size}
+
+
+def _kept(walk: Walk) -> tuple[int, int, tuple[Kept, ...]]:
+    """Bytes kept of what the layers make, of what head and loss make, and of each distinct layer."""
+    by: dict[int, int] = {}
+    loss = 0
+    for store in walk.held():
+        place, index = walk.maker(store)
+        if walk.layers[place].segment.block.ops[index].part.startswith("head"):
+            loss += int(store.bytes)
+        else:
+            by[place] = by.get(place, 0) + int(store.bytes)
+    rows: dict[tuple[str, int], int] = {}
+    for place, size in by.items():
+        name = walk.layers[place].segment.name
+        rows[name, size] = rows.get((name, size), 0) + 1
+    return sum(by.values()), loss, tuple(Kept(name, often, size) for (name, size), often in rows.items())
+
+
+def _timeline(walk: Walk, held: States, base: Mapping[str, int]) -> Iterable[Moment]:
+    """The moments of a step: the fullest of each layer, forward and backward, and what stands between."""
+    gradients = int(held.gradients) if held.accumulation > 1 else 0
+    yield Moment("between steps", "", _filled(base, gradients, 0, 0))
+    yield from _by_layer(walk.forward(), base, gradients)
+    yield Moment("end of forward", "", _filled(base, gradients, int(walk.saved_after()), 0))
+    yield from _by_layer(walk.backward(), base, gradients)
+    yield Moment("optimizer step", "", _filled(base, int(held.gradients), 0, 0))
+
+
+def _by_layer(spots: Iterable[Spot], base: Mapping[str, int], gradients: int) -> Iterable[Moment]:
+    """The fullest spot of each layer of a pass."""
+    best: dict[str, Spot] = {}
+    for spot in spots:
+        known = best.get(spot.where)
+        if known is None or spot.bytes > known.bytes:
+            best[spot.where] = spot
+    for name, spot in best.items():
+        parts = _filled(base, gradients + int(spot.gradients), int(spot.saved), int(spot.passing))
+        yield Moment(name, spot.op.name, parts)
+
+
+def _filled(base: Mapping[str, int], gradients: int, saved: int, passing: int) -> dict[str, int]:
+    return {**base, "gradients": gradients, "saved": saved, "passing": passing}
