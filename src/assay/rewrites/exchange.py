@@ -21,7 +21,7 @@ _ALONE = frozenset(
         *NORMS,
         *"linear select combine take topk add mul div lerp scale softcap clip normalize near_softmax sum mean".split(),
         *"relu relu2 silu sigmoid tanh gelu gelu_tanh quick_gelu identity exp softplus sqrtsoftplus xielu".split(),
-        *"swiglu_clamp swiglu_limit swiglu_softcap softmax view all_to_all".split(),
+        *"swiglu_clamp swiglu_limit swiglu_softcap softmax view all_to_all dropout cast power rsqrt copy".split(),
     )
 )
 _ADDS_UP = ("combine", "sum")  # of parts of a sum they give parts of the result

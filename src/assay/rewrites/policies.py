@@ -3,7 +3,8 @@
 `ours` is what `assay.build` runs: ops as they are, attention plain or in one kernel. `transformers` is how the public
 implementation runs eagerly (transformers 5, its modeling files): norms in float32, keys and values repeated for every
 query head, a softmax of scores in float32, GPT-2's activation composed of powers and tanh, products of weights that
-lie in one tensor as one.
+lie in one tensor as one. `megatron` is how Megatron-LM ran it (Korthikanti et al. 2022, arXiv:2205.05198, section 4.1):
+scale, mask and softmax of scores in one kernel, which keeps its result alone.
 """
 
 from __future__ import annotations
