@@ -52,14 +52,7 @@ def cohere2_moe(c: Config) -> Decoder:
     def layer(key: tuple[str, bool]) -> Layer:
         slides, routed = key[0] == SLIDING, key[1]
         turns = slides or (not routed and before == 1)
-        attention = Attention(
-            h.query,
-            h.kv,
-            h.width,
-            bias=bias,
-            positions=positions if turns else None,
-            window=window if slides else None,
-        )
+        attention = Attention(*h, bias=bias, positions=positions if turns else None, window=window if slides else None)
         return parallel(attention, moe if routed else mlp, norm, label(key[0], "experts" if routed else "dense"))
 
     layers = by_kind(list(zip(kinds, sparse, strict=True)), layer)

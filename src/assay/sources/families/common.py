@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
 
 from assay.blocks import Body, Branch, Decoder, Embedding, Head, Layer, Norm, Rope, Step
 from assay.blocks.stacks import Ending
@@ -193,9 +193,8 @@ def _frozen(value: Any) -> Any:
     return tuple(map(_frozen, value)) if isinstance(value, list) else value
 
 
-@dataclass(frozen=True)
-class Heads:
-    """Query heads, key/value heads and their width."""
+class Heads(NamedTuple):
+    """Query heads, key/value heads and their width: what attention is first given."""
 
     query: int
     kv: int

@@ -96,9 +96,7 @@ def qwen_attention(c: Config, width: int, norm: Norm, query: int, kv: int) -> At
     h = heads(c, width, query, kv, 256)
     c.inert("attn_output_gate", True)
     return Attention(
-        h.query,
-        h.kv,
-        h.width,
+        *h,
         bias=biased(c, "attention_bias", "qkvoz"),
         qk_norm=norm,
         positions=rope(c, h.width, partial=0.25),
@@ -188,7 +186,7 @@ def lara_mini(c: Config) -> Decoder:
             return pre_norm(scan, moe, norm, kind)
         slides = kind == SLIDING
         turned, near = (positions, window) if slides else (None, None)
-        attention = Attention(h.query, h.kv, h.width, bias=bias, qk_norm=norm, positions=turned, window=near)
+        attention = Attention(*h, bias=bias, qk_norm=norm, positions=turned, window=near)
         return pre_norm(attention, moe, norm, kind)
 
     return stack(c, by_kind(kinds, layer), width, norm, tied=True)
@@ -222,9 +220,7 @@ def olmo_hybrid(c: Config) -> Decoder:
     h = heads(c, width, 30)
     turned = any(c.has(key) for key in ("rope_theta", "rope_parameters", "rope_scaling"))
     attention = Attention(
-        h.query,
-        h.kv,
-        h.width,
+        *h,
         bias=biased(c, "attention_bias", "qkvo"),
         qk_norm=norm,
         qk_norm_over="full",

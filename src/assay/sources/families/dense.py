@@ -86,7 +86,7 @@ class Dense:
             self.c.inert("use_qk_norm", True)
         scaling = None if d.scaling is None else dict(d.scaling)
         positions = rope(self.c, h.width, d.theta, d.partial, kind, style=d.style, scaling=scaling)
-        return Attention(h.query, h.kv, h.width, **{"positions": positions, **changes})
+        return Attention(*h, **{"positions": positions, **changes})
 
     def windowed(self, window: int | None, **changes: Any) -> Callable[[str], Attention]:
         """The attention of a layer type: behind a window where it slides."""

@@ -34,9 +34,7 @@ def diffllama(c: Config) -> Decoder:
     if h.kv % 2:
         c.fail("num_key_value_heads" if c.has("num_key_value_heads") else "num_attention_heads", "an even number")
     attention = DifferentialAttention(
-        h.query,
-        h.kv,
-        h.width,
+        *h,
         Norm(affine="none", eps=p.norm.eps),
         biased(c, "attention_bias", "qkvo"),
         rope(c, h.width),

@@ -38,9 +38,7 @@ def doge(c: Config) -> Decoder:
     norm = rms(c)
     biased = c.flag("attention_bias", False)
     attention = DynamicMask(
-        h.query,
-        h.kv,
-        h.width,
+        *h,
         bias="qkvo" if biased else "",
         qk_norm=norm,
         positions=rope(c, h.width),

@@ -34,9 +34,7 @@ def ernie4_5_moe(c: Config) -> Decoder:
     n = depth(c, 28)
     norm = rms(c, 1e-5)
     every = c.flag("use_bias", False)
-    attention = Attention(
-        h.query, h.kv, h.width, bias="qkvo" if every else "", positions=rope(c, h.width, 5e5, style="interleaved")
-    )
+    attention = Attention(*h, bias="qkvo" if every else "", positions=rope(c, h.width, 5e5, style="interleaved"))
     mlp_bias = "gud" if every else ""
     mlp = Mlp(c.size("intermediate_size", 12288), activation=activation(c), bias=mlp_bias)
     e = c.size("moe_num_experts", 64)
@@ -72,9 +70,7 @@ def hy_v3(c: Config) -> Decoder:
     n = depth(c, 80)
     norm = rms(c, 1e-5)
     attention = Attention(
-        h.query,
-        h.kv,
-        h.width,
+        *h,
         bias=biased(c, "attention_bias", "qkvo"),
         qk_norm=norm,
         positions=rope(c, h.width, 11158840.0),
@@ -149,9 +145,7 @@ def hunyuan_v1_moe(c: Config) -> Decoder:
     c.inert("moe_intermediate_size", c.data.get("intermediate_size"), [c.data.get("intermediate_size")] * n)
     norm = rms(c, 1e-5)
     attention = Attention(
-        h.query,
-        h.kv,
-        h.width,
+        *h,
         bias=biased(c, "attention_bias", "qkvo"),
         qk_norm=norm,
         norm_late=True,

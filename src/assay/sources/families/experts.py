@@ -145,7 +145,7 @@ def turning(
     def attention(kind: str) -> Attention:
         slides = kind == SLIDING
         turned = positions if slides else full
-        return Attention(h.query, h.kv, h.width, positions=turned, window=window if slides else None, **more)
+        return Attention(*h, positions=turned, window=window if slides else None, **more)
 
     return attention
 

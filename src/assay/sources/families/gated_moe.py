@@ -194,9 +194,7 @@ def beam(c: Config) -> Decoder:
     def layer(key: tuple[str, bool]) -> Layer:
         kind = key[0]
         attention = Attention(
-            h.query,
-            h.kv,
-            h.width,
+            *h,
             bias=bias,
             qk_norm=norm,
             positions=rope(c, h.width, kind=kind) if turns(kind) else None,

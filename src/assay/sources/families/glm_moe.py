@@ -38,9 +38,7 @@ def glm4_moe(c: Config) -> Decoder:
     h = heads(c, d, 96, 8, max(1, d // c.size("num_attention_heads", 96)))
     norm = rms(c, 1e-5)
     attention = Attention(
-        h.query,
-        h.kv,
-        h.width,
+        *h,
         bias=biased(c, "attention_bias", "qkv"),
         qk_norm=norm if c.flag("use_qk_norm", False) else None,
         positions=rope(c, h.width, partial=0.5),
@@ -64,9 +62,7 @@ def sarvam_moe(c: Config) -> Decoder:
     h = heads(c, d, 64, 4, 64)
     norm = rms(c)
     attention = Attention(
-        h.query,
-        h.kv,
-        h.width,
+        *h,
         bias=biased(c, "attention_bias", "qkv"),
         qk_norm=norm if c.flag("use_qk_norm", True) else None,
         positions=rope(c, h.width, 8e6),
@@ -86,7 +82,7 @@ def solar_open(c: Config) -> Decoder:
     h = heads(c, d, 64, 8, 128)
     norm = rms(c, 1e-5)
     bias = biased(c, "attention_bias", "qkv")
-    attention = Attention(h.query, h.kv, h.width, bias=bias, positions=rope(c, h.width, 1e6))
+    attention = Attention(*h, bias=bias, positions=rope(c, h.width, 1e6))
     layer = pre_norm(attention, routed(c, "n_routed_experts", 128, 8, 1280, ("n_shared_experts", 1)), norm)
     return stack(c, (layer,) * depth(c, 48), d, norm, vocab=196608, trained=131072)
 

@@ -80,9 +80,7 @@ def granite(c: Config, shared: bool) -> Decoder:
     h = heads(c, d, 32)
     norm = rms(c)
     attention = Attention(
-        h.query,
-        h.kv,
-        h.width,
+        *h,
         bias=biased(c, "attention_bias", "qkvo"),
         positions=rope(c, h.width),
         scale=c.positive("attention_multiplier", 1.0),
@@ -111,7 +109,7 @@ def granitemoe_swa(c: Config) -> Decoder:
     def layer(key: tuple[str, float]) -> Layer:
         turned = Rope(positions.width, key[1], positions.scaling) if key[1] else None
         held = window if key[0] == SLIDING else None
-        attention = Attention(h.query, h.kv, h.width, bias=bias, positions=turned, window=held, scale=scale, sinks=True)
+        attention = Attention(*h, bias=bias, positions=turned, window=held, scale=scale, sinks=True)
         return pre_norm(attention, moe, norm, label(key[0], "" if key[1] else "no positions"), residual)
 
     return granite_stack(c, by_kind(list(zip(kinds, bases, strict=True)), layer), d, norm)

@@ -57,7 +57,7 @@ def older(c: Config, width: int) -> None:
 def attention_of(c: Config, width: int, norm: Norm) -> Attention:
     """Grouped heads with norms of queries and keys."""
     h = heads(c, width, 32, 8)
-    return Attention(h.query, h.kv, h.width, qk_norm=norm, positions=rope(c, h.width, 1e6))
+    return Attention(*h, qk_norm=norm, positions=rope(c, h.width, 1e6))
 
 
 @family("lfm2", cls="Lfm2ForCausalLM", names=LFM2, harmless=_OLDER)
@@ -138,9 +138,7 @@ def lfm3(c: Config) -> Decoder:
     def attention(kind: str) -> Attention:
         full = kind == ATTENTION
         return Attention(
-            h.query,
-            h.kv,
-            h.width,
+            *h,
             bias=bias,
             qk_norm=norm,
             positions=rope(c, h.width, 1e6 if full else 1e4, 0.5 if full else 1.0, kind),

@@ -90,7 +90,7 @@ def minimax(c: Config) -> Decoder:
     experts, k = experts_of(c, 8, 2)
     moe = Moe(experts, k, c.size("intermediate_size"), Router(normalize=True), activation=activation(c))
     bodies: dict[str, Body] = {
-        ATTENTION: Attention(h.query, h.kv, h.width, positions=turned(c, h.width), window=c.maybe("sliding_window")),
+        ATTENTION: Attention(*h, positions=turned(c, h.width), window=c.maybe("sliding_window")),
         SCAN: Lightning(h.query, h.width, c.size("block_size", 256), Norm(eps=1e-6), activation=activation(c)),
     }
     kinds = layer_kinds(c, layers, lambda i: ATTENTION if (i + 1) % 2 else SCAN)

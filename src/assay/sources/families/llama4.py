@@ -82,9 +82,7 @@ def llama4_text(c: Config) -> Decoder:
     def layer(key: tuple[str, bool, bool]) -> Layer:
         kind, turns, sparse = key
         attention = Attention(
-            h.query,
-            h.kv,
-            h.width,
+            *h,
             bias=bias,
             qk_norm=qk_norm if turns else None,
             norm_late=True,

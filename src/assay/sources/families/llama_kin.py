@@ -18,9 +18,7 @@ def nanochat(c: Config) -> Decoder:
     h = heads(c, d, 6)
     norm = Norm("rmsnorm", "none", c.positive("rms_norm_eps", 1e-6))
     attention = Attention(
-        h.query,
-        h.kv,
-        h.width,
+        *h,
         bias=biased(c, "attention_bias", "qkvo"),
         qk_norm=norm,
         norm_late=True,
@@ -49,9 +47,7 @@ def jais2(c: Config) -> Decoder:
     """Inception 2025: LayerNorm, squared ReLU without a gate, biases."""
     d = c.size("hidden_size", 3328)
     h = heads(c, d, 26)
-    attention = Attention(
-        h.query, h.kv, h.width, bias=biased(c, "attention_bias", "qkvo", True), positions=rope(c, h.width)
-    )
+    attention = Attention(*h, bias=biased(c, "attention_bias", "qkvo", True), positions=rope(c, h.width))
     mlp = Mlp(
         c.size("intermediate_size", 26624),
         gated=False,
@@ -76,9 +72,7 @@ def bitnet(c: Config) -> Decoder:
     whole(c, d, h.query * h.width)
     norm = rms(c, 1e-5)
     attention = Attention(
-        h.query,
-        h.kv,
-        h.width,
+        *h,
         bias=biased(c, "attention_bias", "qkvo"),
         positions=rope(c, h.width, 500000.0),
         out_norm=norm,
@@ -98,9 +92,7 @@ def helium(c: Config) -> Decoder:
     whole(c, d, h.query * h.width)
     norm = rms(c, 1e-8)
     attention = Attention(
-        h.query,
-        h.kv,
-        h.width,
+        *h,
         bias=biased(c, "attention_bias", "qkv"),
         positions=rope(c, h.width, 100000.0, style="interleaved"),
     )

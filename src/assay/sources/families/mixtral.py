@@ -38,7 +38,7 @@ def mixtral(c: Config) -> Decoder:
     d = c.size("hidden_size", 4096)
     h = heads(c, d, 32, 8)
     experts, k = experts_of(c, 8, 2)
-    attention = Attention(h.query, h.kv, h.width, positions=rope(c, h.width, 1e6), window=c.maybe("sliding_window"))
+    attention = Attention(*h, positions=rope(c, h.width, 1e6), window=c.maybe("sliding_window"))
     moe = Moe(experts, k, c.size("intermediate_size", 14336), Router(normalize=True), activation=activation(c))
     norm = rms(c, 1e-5)
     layer = pre_norm(attention, moe, norm)
@@ -64,9 +64,7 @@ def phimoe(c: Config) -> Decoder:
     jitter = c.number("router_jitter_noise", 0.01)
     c.skip("input_jitter_noise")  # of training alone
     attention = Attention(
-        h.query,
-        h.kv,
-        h.width,
+        *h,
         bias=biased(c, "attention_bias", "qkvo"),
         positions=rope(c, h.width, 1e6),
         window=c.maybe("sliding_window"),
@@ -108,7 +106,7 @@ def minimax_m2(c: Config) -> Decoder:
     if turned is not None and turned > h.width:
         c.fail("rotary_dim", f"at most the width of a head, {h.width}")
     positions = rope(c, h.width, 5e6, 1.0 if turned is None else turned / h.width)
-    attention = Attention(h.query, h.kv, h.width, qk_norm=norm, qk_norm_over="full", positions=positions)
+    attention = Attention(*h, qk_norm=norm, qk_norm_over="full", positions=positions)
     router = Router("sigmoid", correction=True, normalize=True)
     moe = Moe(experts, k, c.size("intermediate_size", 1536), router, activation=activation(c))
     layer = pre_norm(attention, moe, norm)
@@ -123,9 +121,7 @@ def olmo_parts(
     if h.width * h.query != d:
         c.fail("head_dim", "hidden_size / num_attention_heads for this model_type")
     attention = Attention(
-        h.query,
-        h.kv,
-        h.width,
+        *h,
         bias=biased(c, "attention_bias", "qkvo"),
         qk_norm=norm,
         qk_norm_over="full",
@@ -205,7 +201,7 @@ def gpt_oss(c: Config) -> Decoder:
 
     def layer(kind: str) -> Layer:
         held = window if kind == SLIDING else None
-        attention = Attention(h.query, h.kv, h.width, bias=bias, positions=positions, window=held, sinks=True)
+        attention = Attention(*h, bias=bias, positions=positions, window=held, sinks=True)
         return pre_norm(attention, moe, norm, label(kind))
 
     return stack(c, by_kind(kinds, layer), d, norm, vocab=201088, trained=131072)
@@ -229,13 +225,7 @@ def aria_text(c: Config) -> Decoder:
     experts = c.size("moe_num_experts", 8)
     k = chosen(c, "moe_topk", 2, experts, "moe_num_experts")
     width = c.size("intermediate_size", 4096)
-    attention = Attention(
-        h.query,
-        h.kv,
-        h.width,
-        bias=biased(c, "attention_bias", "qkvo"),
-        positions=rope(c, h.width),
-    )
+    attention = Attention(*h, bias=biased(c, "attention_bias", "qkvo"), positions=rope(c, h.width))
     moe = Moe(
         experts,
         k,

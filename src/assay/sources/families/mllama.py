@@ -88,8 +88,8 @@ def text(c: Config, seen: int) -> LookingDecoder:
     listed = c.sequence("cross_attention_layers", lambda v: type(v) is int and v >= 0, "indices of layers") or []
     mlp = Mlp(c.size("intermediate_size"), activation=activation(c))
     no_own_width(c, width, h)
-    own = Attention(h.query, h.kv, h.width, positions=rope(c, h.width, 5e5))
-    cross = ImageAttention(h.query, h.kv, h.width, norm=norm)
+    own = Attention(*h, positions=rope(c, h.width, 5e5))
+    cross = ImageAttention(*h, norm=norm)
 
     def layer(kind: str) -> Layer:
         if kind == SELF:

@@ -179,14 +179,7 @@ def eurobert(c: Config) -> Encoder:
     c.inert("is_decoder", False)
     d = c.size("hidden_size", 768)
     found = heads(c, d, 12)
-    attention = Attention(
-        found.query,
-        found.kv,
-        found.width,
-        bias=biased(c, "attention_bias", "qkvo"),
-        positions=rope(c, found.width),
-        sees="all",
-    )
+    attention = Attention(*found, bias=biased(c, "attention_bias", "qkvo"), positions=rope(c, found.width), sees="all")
     mlp = Mlp(c.size("intermediate_size", 3072), activation=activation(c), bias=biased(c, "mlp_bias", "gud"))
     norm = rms(c, 1e-5)
     return Encoder(
@@ -228,9 +221,7 @@ def esmc(c: Config) -> Encoder:
     no_own_width(c, d, found)
     gain = Norm("layernorm", "gain")
     attention = Attention(
-        found.query,
-        found.kv,
-        found.width,
+        *found,
         bias=biased(c, "attention_bias", "qkvo"),
         qk_norm=gain,
         qk_norm_over="full",

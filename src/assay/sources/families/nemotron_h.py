@@ -98,7 +98,7 @@ def nemotron_h(c: Config) -> Decoder:
     bias = c.flag("mlp_bias", False)
     bodies: dict[str, Body] = {
         SCAN: scan,
-        ATTENTION: Attention(h.query, h.kv, h.width),
+        ATTENTION: Attention(*h),
         "mlp": Mlp(c.size("intermediate_size"), False, act, "ud" if bias else ""),
         "moe": nemotron_experts(c, act, bias),
     }

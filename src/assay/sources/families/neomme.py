@@ -116,9 +116,7 @@ def neomme(c: Config) -> Multimodal:
     def layer(sort: tuple[str, int | None, bool]) -> Layer:
         kind, reach, valued = sort
         attention = ExclusiveAttention(
-            h.query,
-            h.kv,
-            h.width,
+            *h,
             bias=bias,
             qk_norm=norm,
             positions=turned[kind],

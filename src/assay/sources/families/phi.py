@@ -44,14 +44,7 @@ def phi(c: Config) -> Decoder:
     normed = c.flag("qk_layernorm", False)
     if normed:
         no_own_width(c, d, h)
-    attention = Attention(
-        h.query,
-        h.kv,
-        h.width,
-        bias="qkvo",
-        qk_norm=norm if normed else None,
-        positions=rope(c, h.width, partial=0.5),
-    )
+    attention = Attention(*h, bias="qkvo", qk_norm=norm if normed else None, positions=rope(c, h.width, partial=0.5))
     mlp = Mlp(c.size("intermediate_size", 8192), gated=False, activation=activation(c, default="gelu_new"), bias="ud")
     layers = (parallel(attention, mlp, norm),) * depth(c, 24)
     return stack(c, layers, d, norm, vocab=51200, trained=2048, bias=True)
@@ -81,7 +74,7 @@ def phi3(c: Config) -> Decoder:
     h = heads(c, d, 32)
     c.absent(original_max_position_embeddings=4096)
     turned = rope(c, h.width, older=dict.fromkeys(("su", "yarn"), "longrope"))
-    attention = Attention(h.query, h.kv, h.width, positions=turned, window=c.maybe("sliding_window"))
+    attention = Attention(*h, positions=turned, window=c.maybe("sliding_window"))
     norm = rms(c, 1e-5)
     layer = pre_norm(attention, Mlp(c.size("intermediate_size", 8192), activation=activation(c)), norm)
     return stack(c, (layer,) * depth(c, 32), d, norm, vocab=32064, trained=4096)
@@ -109,14 +102,7 @@ def starcoder2(c: Config) -> Decoder:
     d = c.size("hidden_size", 3072)
     h = heads(c, d, 24, 2)
     bias = c.flag("use_bias", True)
-    attention = Attention(
-        h.query,
-        h.kv,
-        h.width,
-        bias="qkvo" if bias else "",
-        positions=rope(c, h.width),
-        window=c.maybe("sliding_window"),
-    )
+    attention = Attention(*h, bias="qkvo" if bias else "", positions=rope(c, h.width), window=c.maybe("sliding_window"))
     mlp = Mlp(
         c.size("intermediate_size", 12288),
         gated=False,
@@ -148,9 +134,7 @@ def stablelm(c: Config) -> Decoder:
     norm = layernorm(c, "layer_norm_eps")
     eps = norm.eps
     attention = Attention(
-        h.query,
-        h.kv,
-        h.width,
+        *h,
         bias="qkv" if c.flag("use_qkv_bias", False) else "",
         qk_norm=Norm("layernorm", "gain", eps) if c.flag("qk_layernorm", False) else None,
         qk_norm_over="heads",

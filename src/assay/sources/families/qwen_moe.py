@@ -90,9 +90,7 @@ def qwen3_moe(c: Config) -> Decoder:
     window = c.maybe("sliding_window", 4096)
     c.inert("shared_expert_intermediate_size", 0)
     attention = Attention(
-        h.query,
-        h.kv,
-        h.width,
+        *h,
         bias=biased(c, "attention_bias", "qkvo"),
         qk_norm=norm,
         positions=rope(c, h.width),
@@ -152,6 +150,6 @@ def mellum(c: Config) -> Decoder:
         slides = kind == SLIDING
         positions = rope(c, h.width, 10000.0 if slides else 500000.0, kind=kind)
         held = window if slides else None
-        return Attention(h.query, h.kv, h.width, bias=bias, qk_norm=norm, positions=positions, window=held)
+        return Attention(*h, bias=bias, qk_norm=norm, positions=positions, window=held)
 
     return stack(c, layered(kinds, sparse, attention, mlp, moe, norm), d, norm, vocab=98304, trained=131072)

@@ -195,7 +195,7 @@ def minicpm(c: Config) -> Decoder:
     c.inert("sparse_config")
     d = c.size("hidden_size")
     h = heads(c, d)
-    attention = Attention(h.query, h.kv, h.width, bias=biased(c, "attention_bias", "qkvo"), positions=rope(c, h.width))
+    attention = Attention(*h, bias=biased(c, "attention_bias", "qkvo"), positions=rope(c, h.width))
     count = depth(c)
     norm = rms(c)
     branch = c.positive("scale_depth", 1.0) / math.sqrt(count)
@@ -235,6 +235,6 @@ def internlm2(c: Config) -> Decoder:
     """Cai et al. 2024, arXiv:2403.17297: Llama's layer, one matrix for each group's queries, key and value."""
     d, norm = c.size("hidden_size"), rms(c)
     h = heads(c, d)
-    attention = Attention(h.query, h.kv, h.width, bias=biased(c, "bias", "qkvo"), positions=rope(c, h.width))
+    attention = Attention(*h, bias=biased(c, "bias", "qkvo"), positions=rope(c, h.width))
     layer = pre_norm(attention, Mlp(c.size("intermediate_size"), activation=activation(c)), norm)
     return stack(c, (layer,) * depth(c), d, norm)

@@ -66,7 +66,7 @@ def deepseek(c: Config) -> Decoder:
     """Dai et al. 2024, arXiv:2401.06066: many small experts, and shared ones side by side."""
     d, norm = c.size("hidden_size"), rms(c)
     h = heads(c, d)
-    attention = Attention(h.query, h.kv, h.width, bias=biased(c, "attention_bias", "qkvo"), positions=rope(c, h.width))
+    attention = Attention(*h, bias=biased(c, "attention_bias", "qkvo"), positions=rope(c, h.width))
     experts, inner = c.size("n_routed_experts"), c.size("moe_intermediate_size")
     router = Router(c.word("scoring_func", "softmax", ("softmax",)), normalize=c.flag("norm_topk_prob", False))  # type: ignore[arg-type]
     shared = c.maybe("n_shared_experts", least=0)
@@ -102,7 +102,7 @@ def bailing_moe(c: Config) -> Decoder:
     h = heads(c, d)
     bias = biased(c, "use_qkv_bias", "qkv") + biased(c, "use_bias", "o")
     normed = norm if c.flag("use_qk_norm", False) else None
-    attention = Attention(h.query, h.kv, h.width, bias=bias, positions=rope(c, h.width), qk_norm=normed)
+    attention = Attention(*h, bias=bias, positions=rope(c, h.width), qk_norm=normed)
     experts, inner = c.size("num_experts"), c.size("moe_intermediate_size")
     groups, kept = c.maybe("n_group"), c.maybe("topk_group")
     if groups is not None:

@@ -313,9 +313,7 @@ def ultrabert(c: Config) -> Encoder:
 
     def layer(kind: str) -> Layer:
         attention = Attention(
-            found.query,
-            found.kv,
-            found.width,
+            *found,
             bias=bias,
             positions=turned[kind],
             sees="all",

@@ -144,7 +144,7 @@ def jamba(c: Config) -> Decoder:
     moe = Moe(experts, k, c.size("intermediate_size"), Router(), activation=activation(c))
 
     def layer(key: tuple[bool, bool]) -> Layer:
-        mixer: Body = Attention(h.query, h.kv, h.width) if key[0] else scan
+        mixer: Body = Attention(*h) if key[0] else scan
         words = ("attention" if key[0] else "mamba", "experts" if key[1] else "dense")
         return pre_norm(mixer, moe if key[1] else mlp, norm, ", ".join(words))
 
@@ -163,13 +163,7 @@ def bamba(c: Config) -> Decoder:
     c.absent(hidden_size=4096, vocab_size=128000, intermediate_size=14336, max_position_embeddings=262144)
     width, layers, norm = c.size("hidden_size"), depth(c, 32), rms(c, 1e-5)
     h = heads(c, width, 32, 8)
-    attention = Attention(
-        h.query,
-        h.kv,
-        h.width,
-        bias=biased(c, "attention_bias", "qkvo"),
-        positions=rope(c, h.width, partial=0.5),
-    )
+    attention = Attention(*h, bias=biased(c, "attention_bias", "qkvo"), positions=rope(c, h.width, partial=0.5))
     scan = bamba_mixer(c, c.size("mamba_expand", 2) * width, norm)
     mlp = Mlp(c.size("intermediate_size"), activation=activation(c), bias=biased(c, "mlp_bias", "gud"))
     places = c.sequence("attn_layer_indices", lambda v: type(v) is int and 0 <= v < layers, "indices of layers") or []
@@ -201,9 +195,7 @@ def granitemoehybrid(c: Config) -> Decoder:
     c.inert("normalization_function", "rmsnorm")
     turned = c.has("position_embedding_type") and c.word("position_embedding_type", None, ("rope", "nope")) == "rope"
     attention = Attention(
-        h.query,
-        h.kv,
-        h.width,
+        *h,
         bias=biased(c, "attention_bias", "qkvo"),
         positions=rope(c, h.width) if turned else None,
         scale=c.positive("attention_multiplier", 1.0),
@@ -253,9 +245,7 @@ def falcon_h1(c: Config) -> Decoder:
         scales=multipliers(c, "mlp_multipliers", 2),
     )
     attention = Attention(
-        h.query,
-        h.kv,
-        h.width,
+        *h,
         bias=biased(c, "attention_bias", "qkvo"),
         positions=rope(c, h.width),
         scale=(c.number("key_multiplier", 1.0) or 1.0) * h.width**-0.5,  # the keys' multiplier with the scores' scale

@@ -107,7 +107,7 @@ def moshi(c: Config) -> Decoder:
     if both % 2:
         c.fail("ffn_dim", "even: the gate and the other half together")
     norm = rms(c, 1e-8)
-    mixer = Attention(h.query, h.kv, h.width, positions=rope(c, h.width), window=c.maybe("sliding_window", 3000))
+    mixer = Attention(*h, positions=rope(c, h.width), window=c.maybe("sliding_window", 3000))
     layer = pre_norm(mixer, Mlp(both // 2, activation=activation(c)), norm)
     rows = c.size("vocab_size", 32000)
     if c.flag("tie_word_embeddings", False):
