@@ -56,6 +56,7 @@ class Layer:
     result: int | None  # where what the last op made is, of those that read anything
     weights: Weights
     root: Tree
+    drops: tuple[str, ...] = ()  # values from before that nobody reads behind it
 
     def stored(self, weight: str) -> Tensor:
         """What is stored of a weight by its name in the block, all of it where several lie in one tensor."""
@@ -105,10 +106,10 @@ class Executable(Tree):
         encoders, rest = halves(model)
         self.paired = bool(encoders)
         needed = carried(model)
-        self.source_plan = self._layers(encoders, needed)
+        self.source_plan = handed_on(self._layers(encoders, needed))
         self.towers = self._towers(model, needed)
         beside = {id(s) for tower in self.towers.values() for s in tower.segments} | _comparing(model)
-        self.plan = self._layers([s for s in rest if id(s) not in beside], needed)
+        self.plan = handed_on(self._layers([s for s in rest if id(s) not in beside], needed))
         self._each: list[Layer] | None = None
         self._checked: set[Hashable] = set()
 
@@ -213,7 +214,7 @@ class Executable(Tree):
             changed = {id(s): per_text(s) for s in self._runs.segments}
             again = {id(new): self._layers([new], needed) for old, new in changed.items() if id(new) != old}
             rows = {id(s): iter(again.get(id(changed[id(s)]), ())) for s in self._runs.segments}
-            self._each = [next(rows[id(layer.segment)], layer) for layer in self.plan]
+            self._each = handed_on([next(rows[id(layer.segment)], layer) for layer in self.plan])
         return self._each
 
     def cache(self) -> Cache:
@@ -262,6 +263,9 @@ class Executable(Tree):
             slots: list[Any] = [None] * layer.slots
             for name, axes, slot in layer.reads:
                 slots[slot] = values[name] if name in values else given(call, name, axes, layer)
+            for name in layer.drops:
+                values.pop(name, None)
+            call.near.clear()
             if sizes is None:
                 for step in layer.steps:
                     slots[step.output] = step.run(call, *[slots[i] for i in step.inputs])
@@ -270,8 +274,7 @@ class Executable(Tree):
             else:
                 extent = bind(layer.block, placed(layer.segment, sizes)).sizes
                 for step in layer.steps:
-                    inputs = [slots[i] for i in step.inputs]
-                    slots[step.output] = checked(layer, step, call, inputs, extent)
+                    slots[step.output] = checked(layer, step, call, [slots[i] for i in step.inputs], extent)
                     for slot in step.last:
                         slots[slot] = None
             for name, slot in layer.gives:
@@ -284,7 +287,7 @@ class Executable(Tree):
         found = towers(model)
         for tower in found.values():
             try:
-                tower.layers = self._layers(tower.segments, needed)
+                tower.layers = handed_on(self._layers(tower.segments, needed))
             except BuildError as error:
                 if len(tower.segments) == len(model.segments):  # nothing else is there to run
                     raise
@@ -330,6 +333,21 @@ class Executable(Tree):
             used.update(inputs)
             steps.append(Step(op, run, inputs, output, last))
         return Layer(segment, block, layer, tuple(reversed(steps)), count, tuple(reads), gives, result, weights, self)
+
+
+def handed_on(layers: list[Layer]) -> list[Layer]:
+    """The same layers, none of which has longer what a later one does not read."""
+    wanted: set[str] = set()
+    made: list[Layer] = []
+    ended = False
+    for layer in reversed(layers):
+        own, read = {name for name, _ in layer.gives}, {name for name, _, _ in layer.reads}
+        gives = tuple(one for one in layer.gives if one[0] in wanted or not made)
+        drops = tuple(sorted(name for name in read if name in own or name not in wanted))
+        made.append(replace(layer, gives=gives, drops=drops, result=None if ended else layer.result))
+        ended = ended or layer.result is not None
+        wanted = (wanted - own) | read
+    return made[::-1]
 
 
 def given(call: Call, name: str, axes: tuple[str, ...], layer: Layer) -> Tensor:

@@ -25,7 +25,6 @@ NOT_RUN: dict[str, str] = {
     "near_softmax": "which scores are near a choice is not run yet",
     "offsets": "relative positions of a conformer are not run yet",
     "batchnorm": "the convolution beside a conformer's attention is not run yet",
-    "rms": "streams brought to one size are not run yet",
     "sparsify": "what is above a share of a normal distribution is not run yet",
     "running_norm": "norms of all that came so far are not run yet",
 }
@@ -66,6 +65,7 @@ class Call:
     positions: Tensor | None = None
     batch: int = 1
     memo: dict[Hashable, Any] = field(default_factory=dict)  # what several layers need, made once
+    near: dict[Hashable, Any] = field(default_factory=dict)  # the same of ops of one layer
 
     def where(self) -> Tensor:
         """The positions of the tokens of this pass, [n] where the caller gave no others."""
@@ -91,6 +91,13 @@ class Call:
         found = self.memo.get(key)
         if found is None:
             found = self.memo[key] = make()
+        return found
+
+    def in_layer(self, key: Hashable, make: Callable[[], Any]) -> Any:
+        """What `make` gives, made at the first asking in this layer."""
+        found = self.near.get(key)
+        if found is None:
+            found = self.near[key] = make()
         return found
 
 

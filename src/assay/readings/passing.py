@@ -39,6 +39,7 @@ class Forward:
         self.values: dict[str, Value] = {}
         self.layers: list[Ran] = []
         self.seen: dict[int, Seen] = {}
+        self.extent: Extent | None = None  # of the layer at work
 
     def turn(self) -> None:
         """From here on another pass, over what the layers so far left: what they shared is made anew."""
@@ -49,8 +50,10 @@ class Forward:
         """One layer forward, by another block of the segment's where one is named."""
         block, tape = block or segment.block, self.tape
         extent = bind(block, placed(segment, self.sizes))
+        self.extent = extent
+        tape.layer = {}
         tape.real = extent.sizes
-        tape.sizes = dict(extent.sizes if self.plain else bind(block, placed(segment, self.shown)).sizes)
+        tape.sizes = dict(extent.sizes if self._plain(block) else self._shown(segment, block))
         seen = self.seen.setdefault(id(block), Seen(block))
         known: dict[str, Value] = {}
         row = Ran(segment, block, layer, extent)
@@ -79,6 +82,15 @@ class Forward:
         self.values |= {name: known[name] for name in made}
         self.layers.append(row)
         return row
+
+    def _plain(self, block: Block) -> bool:
+        """True where every size is a number."""
+        return self.plain and all(map(is_integer, block.sizes.values()))
+
+    def _shown(self, segment: Segment, block: Block) -> dict[str, int]:
+        """Numbers that stand for the sizes of a block."""
+        own = block.resize(**{axis: witness(size) for axis, size in block.sizes.items()})
+        return bind(own, {axis: witness(size) for axis, size in placed(segment, self.shown).items()}).sizes
 
     def run(self, at: Passing, given: list[Value], grad: bool) -> Value:
         """One op, which has a gradient where nobody knows its rule."""

@@ -58,7 +58,7 @@ class Seen:
                 else:
                     apart[axis] = run
                     run *= tape.sizes[axis]
-        grad = self.trained(weight)
+        grad = self.trained(weight) and tape.grads
         store = Store(0, WEIGHT, key=self._key(path, weight.name, layer))
         axes = tuple(a for group in groups for a in group)
         if each:

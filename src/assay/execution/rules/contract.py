@@ -263,11 +263,11 @@ def select(site: Site) -> Run:
         if widened is not None:
             narrow, sizes_of = widened(chosen), [None if at is None else x.shape[at] for at in places]
             whole = [narrow.shape[i] if size is None else size for i, size in enumerate(sizes_of)]
-            chosen = call.once(("wide", id(chosen), *whole), lambda: (narrow.expand(whole), chosen))[0]
+            chosen = call.in_layer(("wide", id(chosen), *whole), lambda: (narrow.expand(whole), chosen))[0]
         flat = x if before is None else before(x)
         absent = chosen >= count if none else None
         if absent is not None:  # such a token passes the first, and what comes out is nothing
-            chosen = call.once(("none", id(chosen)), lambda: (chosen.clamp(max=count - 1), chosen))[0]
+            chosen = call.in_layer(("none", id(chosen)), lambda: (chosen.clamp(max=count - 1), chosen))[0]
         if tuple(rows_of) != index.axes:
             flat = (flat if spread is None else flat[_beside(rows_of, index.axes)]).expand(
                 *chosen.shape, flat.shape[-1]
@@ -291,7 +291,7 @@ def _routed(call: Call, x: Tensor, chosen: Tensor, matrices: Tensor, bias: Tenso
     if x.is_meta:  # nobody knows who chose whom: as many rows as there are choices, whatever matrices they take
         y = torch.matmul(x, matrices[0].transpose(0, 1))
         return y if bias is None else y + bias[0]
-    order, bounds = call.once(("routing", id(chosen)), lambda: (*_sorted(chosen, count), chosen))[:2]
+    order, bounds = call.in_layer(("routing", id(chosen)), lambda: (*_sorted(chosen, count), chosen))[:2]
     rows = x.reshape(-1, x.shape[-1])[order]
     parts = [
         functional.linear(part, matrices[e], None if bias is None else bias[e])

@@ -103,7 +103,7 @@ def select(at: Passing, x: Value, index: Value) -> Value:
     matrices = at.weight(weight, (experts,), made, summed)
     bias = at.weight(op.weights[1], (experts,), made) if len(op.weights) > 1 else None
     given, matrices = x.dtype, tape.lower(matrices)
-    order = tape.once(("routing", index.store), lambda: tape.new(index.axes, dtype=INDEX))
+    order = tape.near(("routing", index.store), lambda: tape.new(index.axes, dtype=INDEX))
     rows = tape.lower(tape.new((*index.axes, *summed), x.grad, x.dtype))
     if x.grad:
         tape.keep(order)

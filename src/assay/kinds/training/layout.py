@@ -2,18 +2,57 @@
 
 from __future__ import annotations
 
+from assay.kinds.base import traded
 from assay.kinds.compress import slots_of
 from assay.kinds.training.contractions import everything
 from assay.kinds.training.rows import saves
-from assay.kinds.training.tape import FLAG, INDEX, WIDE, Passing, Value
-from assay.size import Size
+from assay.kinds.training.tape import FLAG, INDEX, WIDE, Passing, Value, width_of
+from assay.size import Size, product
 
 
-@saves("rename", "view", "keys", "append", "reuse", "hold", "keep", "collect", "distances")
+@saves("rename", "view", "keys", "reuse", "keep", "collect", "distances")
 def same(at: Passing, *given: Value) -> Value:
     """The same elements, of a weight too; an axis may have another name."""
     (x,) = everything(at, given)
     return at.tape.rename(x, at.op.axes)
+
+
+@saves("append")
+def append(at: Passing, x: Value) -> Value:
+    """Behind what earlier passes kept, of which there is none in training."""
+    op, tape = at.op, at.tape
+    queries, keys = traded(op)
+    y = tape.rename(x, op.axes)
+    if tape.cache is None:
+        return y
+    held = at.sizes[keys] - at.sizes[queries]
+    row = product(tape.real[a] for a in op.axes if a != keys)
+    width = width_of(tape.cache.dtype)
+    window = at.value("window") if op.attr("window") is not None else at.value("chunk")
+    if not tape.cache.grown:
+        room = tape.held(op.axes, tape.cache.dtype) if window is None else min(window, at.sizes[keys]) * row * width
+        kept = tape.given(op.axes, tape.cache.dtype)
+        kept.store.bytes = room
+        tape.leave(kept.store)
+        return kept if held and kept.dtype == x.dtype else tape.clone(y) if held else y
+    if held or tape.cache.copied:
+        y = tape.read(tape.new(op.axes, x.grad, x.dtype), x)
+    kept = y if tape.cache.dtype == x.dtype else tape.cast(y, tape.cache.dtype)
+    if window is not None and at.sizes[keys] > window:
+        last = tape.axis("kept", window - 1, window - 1)
+        kept = tape.read(tape.new(tuple(last if a == keys else a for a in op.axes), dtype=kept.dtype), kept)
+    tape.leave(kept.store, before=held * row * width)
+    return y
+
+
+@saves("hold")
+def hold(at: Passing, x: Value) -> Value:
+    """Of the source, as it was made in the first pass."""
+    tape = at.tape
+    y = tape.rename(x, at.op.axes)
+    if tape.cache is not None:
+        tape.leave(y.store)
+    return y
 
 
 @saves("slice")

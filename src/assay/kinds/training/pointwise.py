@@ -178,8 +178,11 @@ def sight(maker: Op, at: Passing) -> tuple[object, ...] | None:
 
 @saves("alibi")
 def alibi(at: Passing, s: Value) -> Value:
-    """A bias that needs no gradient, and the mask."""
-    return mask(at, at.tape.linear_in(s))
+    """A bias that needs no gradient, one for all layers, and the mask."""
+    tape, axes = at.tape, at.op.axes
+    shape = (*(a for a in axes[:-2] if a != "b"), axes[-1])
+    bias = tape.once(("alibi", at.count(shape), at.value("by")), lambda: tape.new(shape))
+    return mask(at, tape.linear_in(s, bias.called(shape), axes=axes))
 
 
 @saves("rope")
@@ -199,6 +202,8 @@ def rope(at: Passing, x: Value) -> Value:
     dtype = tape.dtype if shared else x.dtype
     key = ("rope", rate, at.value("width") or at.sizes[head], shared or len(axes) - axes.index(tokens), *told)
     table = (tokens, part)
+    if tokens == "n":
+        tape.once(("positions", at.sizes[tokens]), lambda: tape.new((tokens,), dtype=INDEX))
     cos = tape.once((key, dtype, "cos"), lambda: tape.new(table, dtype=dtype))
     sin = tape.once((key, dtype, "sin"), lambda: tape.new(table, dtype=dtype))
     cos, sin = cos.called(table), sin.called(table)

@@ -84,8 +84,9 @@ class Frame:
         return self.tape.new(("b", *self.state))
 
     def states(self, *axes: str) -> Value:
-        """One of each step, of the axes of the state or of others."""
-        return self.tape.new(("n", "b", *(axes or self.state)), True)
+        """One of each step, of the axes of the state or of others; of the step at work where none is kept."""
+        steps = ("n",) if self.tape.grads else ()
+        return self.tape.new((*steps, "b", *(axes or self.state)), True)
 
 
 def _times(x: Value, y: Value, at: Passing) -> Value:
@@ -97,6 +98,11 @@ def _times(x: Value, y: Value, at: Passing) -> Value:
 def _steps(frame: Frame, decays: Value, rows: Value, columns: Value, read: Value) -> None:
     """Each step: the state times its decay, rows x columns onto it, a product with what reads it."""
     tape = frame.tape
+    if not tape.grads:  # of a step the state before, decayed, and after
+        before = frame.first()
+        faded = frame.states()
+        tape.read(frame.states(), before, faded, decays, rows, columns, read)
+        return
     if decays.grad:
         tape.keep(frame.first())
     if tape.sizes["n"] > 1:  # the first step's state needs no gradient, so what it is multiplied with is not kept

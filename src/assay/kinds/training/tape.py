@@ -15,10 +15,12 @@ from typing import Any
 
 from assay.errors import KindError
 from assay.formats import bytes_of
+from assay.records import dataclass
 from assay.size import Size, product
 from assay.spec import Axes, Op
 
-MADE, INPUT, WEIGHT = "activations", "inputs", "weights"
+CACHE, STATES = "cache", "states"
+MADE, INPUT, WEIGHT, BEFORE = "activations", "inputs", "weights", "before"  # where storages are from; an earlier pass
 FLAG, INDEX = "bool", "int64"  # what is true or false, and an index
 WIDTHS = {FLAG: 1, INDEX: 8, "complex64": 8}  # bytes of an element
 # which functions autocast runs in float32, of those that appear here (PyTorch's autocast op reference, of CUDA)
@@ -34,20 +36,34 @@ class Store:
 
     `passing` says of each whether what kept it is gone with the op; `shared` storages live as long as the pass;
     `maker` is the op that made it, `key` what tells a parameter from others. `born` and `read` are the tape's clock
-    when it was made and when it was last read; what is `held` is there for the next pass.
+    when it was made and when it was last read; what is `held` is there for the next pass, or was for this one.
     """
 
     __slots__ = ("born", "bytes", "held", "keepers", "key", "maker", "origin", "read", "shared")
 
-    def __init__(self, held: Size, origin: str = MADE, maker: Hashable = None, key: Hashable = None) -> None:
+    def __init__(self, held: Size, origin: str = MADE, maker: Any = None, key: Hashable = None) -> None:
         self.bytes = held
         self.origin = origin
         self.maker = maker
         self.key = key
         self.keepers: list[tuple[Hashable, bool]] = []
         self.shared = False
-        self.held = False
+        self.held = ""
         self.born = self.read = 0
+
+
+@dataclass(frozen=True)
+class Keeping:
+    """How keys, values and states are kept for later passes: in `dtype`, states in `state`.
+
+    `grown`: a pass copies what is kept behind each other into a new tensor; else room for all of it was made before.
+    `copied`: so does the first, which has nothing to put its keys behind.
+    """
+
+    dtype: str
+    state: str = "fp32"
+    grown: bool = True
+    copied: bool = False
 
 
 WIDE = {"bf16": "fp32", "fp16": "fp32"}  # what sums over elements of a dtype are held in
@@ -105,10 +121,14 @@ class Tape:
         self.sizes: dict[str, int] = {}
         self.real: Mapping[str, Size] = {}
         self.now: Hashable = None
+        self.grads = True  # what is kept for a backward pass is told
+        self.cache: Keeping | None = None  # how later passes are given what this one makes, None where there are none
         self.clock = 0  # storages made so far
         self.kept: list[Store] = []
         self.made: list[Store] = []
+        self.there: list[Store] = []  # what is there before the pass
         self.memo: dict[Hashable, Value] = {}
+        self.layer: dict[Hashable, Value] = {}  # the same of a layer
         self.apart: dict[Hashable, Size] = {}  # what the backward pass of an op has for itself alone
         self.casts: dict[Hashable, Value] = {}
         self.copies: dict[Hashable, Value] = {}  # of parameters, by what tells them apart
@@ -121,23 +141,26 @@ class Tape:
 
     def new(self, axes: Axes, grad: bool = False, dtype: str | None = None, order: Axes | None = None) -> Value:
         """A tensor of its own, its axes one behind the other, or lying in another order; of activations' dtype."""
-        apart, run = dict.fromkeys(axes, 0), 1
-        for axis in reversed(order or axes):
-            apart[axis] = run
-            run *= max(1, self.sizes[axis])
         dtype = dtype or self.dtype
         store = Store(self.held(axes, dtype), maker=self.now)
         self.clock += 1
         store.born = store.read = self.clock
         self.made.append(store)
-        return Value(axes, tuple(apart[a] for a in axes), store, grad, dtype)
+        return Value(axes, self._apart_in(axes, order or axes), store, grad and self.grads, dtype)
 
     def given(self, axes: Axes, dtype: str | None = None) -> Value:
         """A tensor that the pass is given: there before it and to its end."""
-        made = self.new(axes, dtype=dtype)
-        store = self.made.pop()
-        store.origin, store.born = INPUT, 0
-        return made
+        dtype = dtype or self.dtype
+        store = Store(self.held(axes, dtype), INPUT, self.now)
+        self.there.append(store)
+        return Value(axes, self._apart_in(axes, axes), store, False, dtype)
+
+    def _apart_in(self, axes: Axes, order: Axes) -> tuple[int, ...]:
+        apart, run = dict.fromkeys(axes, 0), 1
+        for axis in reversed(order):
+            apart[axis] = run
+            run *= max(1, self.sizes[axis])
+        return tuple(apart[a] for a in axes)
 
     def read(self, made: Value, *values: Value) -> Value:
         """What was made of some tensors, which are there until then."""
@@ -151,9 +174,20 @@ class Tape:
         self.real = {**self.real, name: size}
         return name
 
-    def leaves(self, store: Store) -> None:
-        """A storage stays for the next pass."""
-        store.held = True
+    def leave(self, store: Store, group: str = CACHE, before: Size = 0) -> None:
+        """What stays for the next pass; `before` bytes, which it has from the last, are there until now."""
+        store.held = group
+        if before:
+            old = Store(before, BEFORE, self.now)
+            old.read, old.held = self.clock, group
+            self.there.append(old)
+
+    def near(self, key: Hashable, make: Callable[[], Value]) -> Value:
+        """What several ops of a layer use, made at the first asking there."""
+        found = self.layer.get(key)
+        if found is None:
+            found = self.layer[key] = make()
+        return found
 
     def once(self, key: Hashable, make: Callable[[], Value]) -> Value:
         """What several layers use, made at the first asking in a pass."""
@@ -165,7 +199,7 @@ class Tape:
 
     def keep(self, *values: Value, passing: bool = False) -> None:
         """Autograd keeps the storages of some tensors; `passing`: for a result that is dropped before the op ends."""
-        for value in values:
+        for value in values if self.grads else ():
             if not value.store.keepers:
                 self.kept.append(value.store)
             value.store.keepers.append((self.now, passing))
@@ -380,12 +414,12 @@ class Tape:
         gain, bias = (None if v is None else self.upcast(v, "layer_norm") for v in (gain, bias))
         rows = tuple(a for a in x.axes if a not in over)
         grad = any(v is not None and v.grad for v in (x, gain, bias))
+        plain = all(v is None or v.dtype == x.dtype for v in (gain, bias))
+        wide = x.dtype if self.device == "cpu" and plain else WIDE.get(x.dtype, x.dtype)
+        stats = [self.new(rows, dtype=wide) for _ in range(2)]
         if grad:
-            plain = all(v is None or v.dtype == x.dtype for v in (gain, bias))
-            wide = x.dtype if self.device == "cpu" and plain else WIDE.get(x.dtype, x.dtype)
-            stats = [self.new(rows, dtype=wide) for _ in range(2)]
             self.keep(x, *stats, *(v for v in (gain, bias) if v is not None))
-        return self.read(self.new(x.axes, grad, x.dtype), x)
+        return self.read(self.new(x.axes, grad, x.dtype), x, *stats)
 
     # --- products and look-ups ---
 
