@@ -15,7 +15,7 @@ class Plan:
     optimizer's states, 2 gradients too, 3 parameters too, as FSDP does. `tensor` ranks divide heads, inner widths and
     the vocabulary (Shoeybi et al. 2019), with `sequence` the tokens of norms and of the residual stream too
     (Korthikanti et al. 2022). `pipeline` is stages of layers. `expert` ranks divide routed experts among them, each of
-    which `expert_tensor` ranks divide, as many as `tensor` where None.
+    which `expert_tensor` ranks divide, 1 or as many as `tensor`, where None the latter.
     `microbatches` of a step pass the stages behind each other, as many as there are stages where None.
     """
 
@@ -38,6 +38,8 @@ class Plan:
                 raise SettingError(f"{name} is {value!r}; it must be an integer of at least 1")
         if isinstance(self.zero, bool) or self.zero not in (0, 1, 2, 3):
             raise SettingError(f"zero is {self.zero!r}; known: 0, 1, 2, 3")
+        if self.within not in (1, self.tensor):
+            raise SettingError(f"expert_tensor is {self.within}; known: 1, or as many as tensor, {self.tensor}")
         if self.sequence and self.tensor == 1:
             raise SettingError("sequence divides tokens among tensor ranks, and tensor is 1")
         if (self.data * self.tensor) % (self.expert * self.within):

@@ -105,9 +105,17 @@ class _Written:
 
 
 def _joins(op: Op, following: Op) -> bool:
-    """True where a branch ends: a product with a weight, added to the stream."""
-    ends = bool(op.weights) and kind_of(op).contracts
-    return ends and kind_of(following).sums and op.name in {t.name for t in following.inputs}
+    """True where a branch ends: a product with a weight, ranks' parts of it added up, its bias too; then the stream."""
+    ends = op.kind in ("all_reduce", "reduce_scatter") or (bool(op.weights) and (kind_of(op).contracts or _biased(op)))
+    return ends and _joined(following) and op.name in {t.name for t in following.inputs}
+
+
+def _biased(op: Op) -> bool:
+    return op.kind == "add" and len(op.activations) == 1
+
+
+def _joined(op: Op) -> bool:
+    return kind_of(op).sums and len(op.activations) > 1
 
 
 Rule = Callable[[_Written, Op], Iterator[Op]]

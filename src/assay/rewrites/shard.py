@@ -13,7 +13,7 @@ from assay.records import replace
 from assay.rewrites.exchange import ROWS, Exchange
 from assay.rewrites.plan import Plan, Rank
 from assay.rewrites.split import split_of, vocabulary_axes
-from assay.size import Size
+from assay.size import Size, ceil_div, is_integer
 from assay.spec import Block, Model, Op, Place, Segment, Tensor
 
 TOWER = "tower"
@@ -91,18 +91,27 @@ def _divided(model: Model, plan: Plan, vocabulary: int) -> tuple[Segment, ...]:
     if plan.tensor == 1 and plan.expert == 1:
         return model.segments
     states: dict[str, str] = {}
-    rows: Place = ("n", 1, plan.tensor)
     made = []
     for segment in model.segments:
         if _is_tower(segment):
             made.append(segment)
             continue
-        axes = {**segment.axes, ROWS: rows} if plan.sequence else segment.axes
+        axes = {**segment.axes, ROWS: _tokens(segment, plan, model.name)} if plan.sequence else segment.axes
         block = _block(segment.block, plan, vocabulary, states, model.name)
         other = segment.absorbed
         absorbed = None if other is None else _block(other, plan, vocabulary, dict(states), model.name)
         made.append(replace(segment, block=block, axes=axes, absorbed=absorbed))
     return tuple(made)
+
+
+def _tokens(segment: Segment, plan: Plan, name: str) -> Place:
+    """The tokens that are a rank's own: as many each, the first ranks one more where they do not divide."""
+    tokens = segment.axes.get("n", "n")
+    if is_integer(tokens):
+        return ceil_div(tokens, plan.tensor)
+    if not isinstance(tokens, str):
+        raise SettingError(f"sequence is not known for {name}, whose {segment.name} has tokens of several sorts")
+    return (tokens, 1, plan.tensor)
 
 
 def _block(block: Block, plan: Plan, vocabulary: int, states: dict[str, str], name: str) -> Block:
@@ -133,7 +142,7 @@ def _stages(model: Model, plan: Plan) -> list[Model]:
 
 def _stage(model: Model, stack: list[Segment], layers: frozenset[int], stage: int, plan: Plan) -> Model:
     first, last = stage == 0, stage == plan.pipeline - 1
-    kept: list[Segment] = [] if first else [_passed("receive", "received", plan)]
+    kept: list[Segment] = [] if first else [_passed("receive", "received", stack)]
     behind = False
     for segment in model.segments:
         if segment in stack:
@@ -144,15 +153,16 @@ def _stage(model: Model, stack: list[Segment], layers: frozenset[int], stage: in
         elif last if behind else first:
             kept.append(segment)
     if not last:
-        kept.append(_passed("send", "sent", plan))
+        kept.append(_passed("send", "sent", stack))
     return replace(model, segments=tuple(kept), layers=len(layers))
 
 
-def _passed(kind: str, name: str, plan: Plan) -> Segment:
-    """What is handed from stage to stage."""
-    axes = ("b", ROWS if plan.sequence else "n", "d")
-    op = Op("x", kind, (Tensor("x", axes),), axes, (), "other")
-    return Segment(name, Block(name, (op,), {}), (), {ROWS: ("n", 1, plan.tensor)} if plan.sequence else {})
+def _passed(kind: str, name: str, stack: list[Segment]) -> Segment:
+    """The residual stream, handed from stage to stage."""
+    block = stack[0].block
+    x = next(t for op in block.ops for t in op.inputs if t.name == "x")
+    sizes = {axis: block.sizes[axis] for axis in x.axes if axis in block.sizes}
+    return Segment(name, Block(name, (Op("x", kind, (x,), x.axes, (), "other"),), sizes), (), stack[0].axes)
 
 
 # --- ranks ---
