@@ -87,8 +87,9 @@ def liveness(
     """A pass forward without gradients in a setting of integers, activations of a `dtype`.
 
     `cache` says how keys, values and states are kept for a later pass, None where they are not. `holds` says what an
-    implementation has longer than it needs: `layer`, what goes into a layer until it has run; `embedding`, what goes
-    into the first one until the last has run.
+    implementation has longer than it needs: `layer`, what goes into a layer until it has run; `part`, what goes into
+    its attention or MLP until that has run; `layers`, what goes into the first of them, and what they share, until the
+    last has run.
     """
     tape = Tape(dtype, device=device)
     tape.grads, tape.cache = False, cache
@@ -120,7 +121,8 @@ class _Run(Forward):
         self.ended: dict[Store, int] = {}
         self.unknown: dict[str, None] = {}
         self.stays: dict[str, int] = {}  # bytes that came to be there to stay, less those that went, by group
-        self.first: Value | None = None
+        self.first: Value | None = None  # what goes into the layers
+        self.part, self.entered = "", list[Value]()  # at work, and what went into it
         self.last: Value | None = None
 
     # --- running ---
@@ -136,8 +138,6 @@ class _Run(Forward):
             self.turn()
         for segment, layer, _ in in_order([s for s in rest if id(s) not in beside]):
             self.next(segment, layer)
-        if "embedding" in self.holds and self.first is not None:
-            self.first.store.read = self.tape.clock
 
     def next(self, segment: Segment, layer: int | None) -> None:
         """A layer: run, or told by one that was and is like it."""
@@ -151,9 +151,11 @@ class _Run(Forward):
         self.layer(segment, layer, block)
         left = [self._left(store) for store in self._all() if store.held and store.maker[0] == start]
         self._stay(left)
-        if "layer" in self.holds:
-            for value in given.values():
-                value.store.read = tape.clock
+        if layer is not None:
+            self._hold(given.values() if "layer" in self.holds else ())
+            if "layers" in self.holds:
+                self._hold([self.first] if self.first is not None else [])
+                self.ended |= {value.store: tape.clock for value in tape.memo.values()}
         if len(tape.memo) == shared:
             self.alike[key] = _Alike(start, stays, left)
         if self.first is None and layer is None and "x" in self.values:
@@ -168,10 +170,20 @@ class _Run(Forward):
         made = super().run(at, given, grad)
         self._leave(at.op)
         tape.read(made, *given)
+        if "part" in self.holds:
+            part = at.op.part.partition(".")[0]
+            if part != self.part:
+                self.part, self.entered = part, given
+            self._hold(self.entered)
         self.spans[place] = (start, tape.clock)
         if at.op.activations:
             self.last = made
         return made
+
+    def _hold(self, values: Iterable[Value]) -> None:
+        """They are there until now."""
+        for value in values:
+            value.store.read = self.tape.clock
 
     def _leave(self, op: Op) -> None:
         kind, tape = kind_of(op), self.tape
