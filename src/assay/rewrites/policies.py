@@ -20,6 +20,10 @@ from assay.rewrites.fuse import fuse
 from assay.spec import Axes, Block, Model, Op, Tensor
 
 POLICIES = ("ours", "transformers", "megatron")
+# what each has longer than it needs, for a caller's variables hold it: what goes into a layer (its `residual` is the
+# caller's argument) until it has run, what goes into attention or MLP (their argument) until that has, and embedding,
+# positions and masks (the model's own) until the last layer has
+HOLDS: dict[str, tuple[str, ...]] = {"ours": (), "transformers": ("layer", "part", "layers"), "megatron": ()}
 ATTENTION = ("plain", "fused")
 
 
