@@ -12,15 +12,16 @@ from collections.abc import Iterator
 from typing import Any
 
 from assay.kinds import kind_of
-from assay.kinds.training import INPUT, MADE, WEIGHT, Passing, Store, Value, hands_on
+from assay.kinds.training import INPUT, MADE, WEIGHT, Passing, Store, Value, hands_on, width_of
 from assay.kinds.training import passes as has_gradient
 from assay.readings.order import carried, halves, in_order
+from assay.readings.passing import Ran as Layer
 from assay.readings.precision import Precision
 from assay.readings.setting import Setting
 from assay.readings.training import Traced
 from assay.records import dataclass
 from assay.size import Size
-from assay.spec import Model, Op, Tensor
+from assay.spec import Block, Model, Op, Segment, Tensor
 
 Place = tuple[int, int]
 LOSS = "head.loss"  # the part of the ops behind the logits
@@ -102,6 +103,16 @@ class Walk(Traced):
 
     # --- forward ---
 
+    def layer(self, segment: Segment, layer: int | None, block: Block | None = None) -> Layer:
+        """A layer forward; who computes a loss has logits, as they are and in float32, until it is there."""
+        place = len(self.layers)
+        row = super().layer(segment, layer, block)
+        for index, op in enumerate(row.segment.block.ops):
+            if op.part == LOSS:
+                for value in self.ran[place, index].given:
+                    value.store.read = max(value.store.read, self.tape.clock)
+        return row
+
     def run(self, at: Passing, given: list[Value], grad: bool) -> Value:
         """One op, remembered."""
         tape, place = self.tape, (len(self.layers), at.index)
@@ -147,19 +158,24 @@ class Walk(Traced):
         for place in self.order:
             for value in self.ran[place].given:
                 readers.setdefault(id(value.store), set()).add(self.regions.get(place))
-        self.until: dict[int, Place] = {}  # whose backward pass is the last to need a storage
+        self.until: dict[int, Any] = {}  # whose backward pass is the last to need a storage
         self.within: dict[Any, list[tuple[Store, Place]]] = {}  # of a region: what is kept when it has run again
+        copies = {id(value.store) for value in self.tape.copies.values()}
         for store in self.tape.kept:
             keepers = [now for now, passing in store.keepers if now in self.reached and not passing]
             if store.origin in (INPUT, WEIGHT) or not keepers:
                 continue
             first = min(keepers)
             made_in = self.regions.get(store.maker)
-            if made_in is not None and not store.shared and all(self.regions.get(k) == made_in for k in keepers):
+            own = not store.shared or id(store) in copies  # autocast copies parameters again where it runs again
+            if made_in is not None and own and all(self.regions.get(k) == made_in for k in keepers):
                 self.within.setdefault(made_in, []).append((store, first))
             else:
                 self.until[id(store)] = first
         self.kept = {id(s): s for s in self.tape.made}
+        for store in self.tape.made:  # masks and tables that it is given
+            if store.shared and id(store) not in {*self.until, *copies} and self.regions.get(store.maker) is not None:
+                self.until[id(store)] = store.maker
         for place in self.order:  # what a region reads of others it is given again
             region = self.regions.get(place)
             if region is None or place not in self.reached:
@@ -228,8 +244,9 @@ class Walk(Traced):
             if region is not None and region not in done:
                 done.add(region)
                 yield self._run_again(region, row)
-            yield from self._back(row)
-            self.saved -= sum((self.kept[key].bytes for key in ends.get(place, ())), start=0)
+            freed = sum((self.kept[key].bytes for key in ends.get(place, ())), start=0)
+            yield from self._back(row, freed)
+            self.saved -= freed
             for store, first in self.within.get(region, ()) if region is not None else ():
                 if first == place:
                     self.again -= store.bytes
@@ -256,8 +273,8 @@ class Walk(Traced):
     def _waiting(self) -> Size:
         return sum({id(b): b.bytes for b in self.pending.values()}.values(), start=0)
 
-    def _back(self, row: Ran) -> Iterator[Spot]:
-        """One op's backward pass."""
+    def _back(self, row: Ran, freed: Size) -> Iterator[Spot]:
+        """One op's backward pass, after which bytes of what was kept are freed."""
         result = row.result
         assert result is not None
         if not result.grad or any(value.store is result.store for value in row.given):
@@ -268,16 +285,29 @@ class Walk(Traced):
                 return  # nothing comes back to it
             buffer = _Buffer(result.store.bytes)
         onward = hands_on(row.op)
-        made = [buffer]
+        extra = self.tape.apart.get(row.place, 0) + self._inside(row)
+        narrow = self._narrow(row)
+        if narrow:  # products under autocast make gradients of their copies first, which are cast when they have run
+            passing = self._waiting() + buffer.bytes + narrow + extra
+            yield self._spot("backward", row, self.saved + self.again, passing, self._held(), bool(self.again))
+        made = [] if narrow else [buffer]
         for value, size in zip(row.given, row.sizes, strict=True):
             if value.grad and value.store.origin == MADE and has_gradient(row.op):
                 own = buffer if onward and size == buffer.bytes else _Buffer(size)
                 made += [own, *self._meet(id(value.store), own)]
         fresh = sum((self._parameter(*weight) for weight in row.weights), start=0)
-        extra = self.tape.apart.get(row.place, 0) + self._inside(row)
         waiting = {id(b): b.bytes for b in (*self.pending.values(), *made)}
-        passing = sum(waiting.values(), start=0) + extra + fresh
-        yield self._spot("backward", row, self.saved + self.again, passing, self._held(), bool(self.again))
+        passing = sum(waiting.values(), start=0) + fresh + (0 if narrow else extra)
+        saved = self.saved + self.again - (freed if narrow else 0)
+        yield self._spot("backward", row, saved, passing, self._held(), bool(self.again))
+
+    def _narrow(self, row: Ran) -> Size:
+        """Bytes of the gradients of copies that autocast made for a product."""
+        if not self.policy.autocast or not kind_of(row.op).contracts:
+            return 0
+        low, full = (width_of(dtype) for dtype in (self.policy.compute, self.tape.dtype))
+        given = (s for v, s in zip(row.given, row.sizes, strict=True) if v.grad and v.dtype == self.tape.dtype)
+        return sum((s // full * low for s in given), start=0) + sum((made for _, _, made in row.weights), start=0)
 
     def _inside(self, row: Ran) -> Size:
         """Gradients of what lies between the functions that an op is composed of: as large as what is not kept."""
