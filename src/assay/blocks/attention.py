@@ -16,7 +16,7 @@ from assay.spec import Axes, Block, Op, Tensor, ops
 
 # how queries grow with their position: by the logarithm of how many floors are below it, or below the next one, by that
 # of the share of a floor beyond it, or as a power of the share
-Temper = Literal["log", "next_log", "excess_log", "power"]
+Temper = Literal["log", "next_log", "excess_log", "power", "lengths"]
 
 
 @dataclass(frozen=True)

@@ -104,6 +104,7 @@ class Head:
     norm: Norm | None = None
     scale: float | None = None
     softcap: float | None = None
+    unit_rows: bool = False  # each token's row is divided by its length
 
     segment = "head"
 
@@ -122,6 +123,11 @@ class Head:
         table = f"E[V {j}]" if self.tied else f"Wout[{j} V]"
         bias = ", Bout[V]" if self.bias else ""
         made += ops(VOCABULARY, f"logits = linear(y[b t {j}], {table}{bias}) -> [b t V]")
+        if self.unit_rows:
+            wide = self.narrow or self.width
+            made += ops("head", f"length = rms({table}) -> [V]", least=1e-24 / wide)
+            made += ops("head", "logits = div(logits[b t V], length[V]) -> [b t V]")
+            made += ops("head", "logits = scale(logits[b t V]) -> [b t V]", by=wide**-0.5)
         if self.scale is not None:
             made += ops("head", "logits = scale(logits[b t V]) -> [b t V]", by=self.scale)
         if self.softcap is not None:

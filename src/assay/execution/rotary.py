@@ -110,6 +110,19 @@ def _dynamic(t: Table) -> Spectrum:
     return Spectrum(t.plain(), 1.0, int(longest), beyond)
 
 
+def _doubled(t: Table) -> Spectrum:
+    """The same in steps: a base for each doubling of the trained length (Bai et al. 2023, Qwen's dynamic NTK)."""
+    longest = t.longest
+    if t.width < 4:
+        raise BuildError("rotary scaling dynamic_doubled turns at least two pairs")
+
+    def beyond(length: Tensor) -> Tensor:
+        doublings = torch.ceil(torch.log2(torch.clamp(length, min=int(longest)) / longest))
+        return t.plain(t.theta * (2.0 ** (doublings + 1) - 1) ** (t.width / (t.width - 2)))
+
+    return Spectrum(t.plain(), 1.0, int(longest), beyond)
+
+
 def _yarn(t: Table) -> Spectrum:
     """Fast pairs as they are, slow ones by a factor, a ramp between them (Peng et al. 2023)."""
     original = t.original
@@ -173,6 +186,7 @@ SCALINGS: dict[str, Callable[[Table], Spectrum]] = {
     "mrope": _default,  # which is about positions, not frequencies
     "linear": _linear,
     "dynamic": _dynamic,
+    "dynamic_doubled": _doubled,
     "yarn": _yarn,
     "longrope": _longrope,
     "su": _longrope,  # its first name

@@ -116,7 +116,7 @@ register(
     ),
     Kind(
         "temper",
-        "times 1 + by log(1 + position / floor), or (1 + position / floor)^by (Nakanishi 2025), as `form` has it",
+        "times 1 + by log(1 + position / floor), or what else `form` makes of the position (Nakanishi 2025)",
         same_axes,
         _per_element({"multiply": 1}),
         attrs=("form", "floor", "by"),

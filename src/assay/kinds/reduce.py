@@ -187,7 +187,13 @@ register(
         attrs=_NORM,
     ),
     Kind("sum", "sum over the axes that the result lacks", _check_sum, _sum),
-    Kind("rms", "root of the mean of squares over the axes that the result lacks", _check_sum, _rms),
+    Kind(
+        "rms",
+        "root of the mean of squares over the axes that the result lacks",
+        _check_sum,
+        _rms,
+        attrs=("least",),
+    ),
     Kind(
         "sparsify", "what is above a share of a normal distribution", _check_reduce, _sparsify, attrs=("share", "over")
     ),

@@ -274,6 +274,8 @@ TEMPERS: dict[str, Callable[[Tensor, float, float], Tensor]] = {
     "log": lambda at, floor, by: 1 + by * torch.log(1 + torch.floor(at / floor)),
     "next_log": lambda at, floor, by: 1 + by * torch.log1p(torch.floor((at + 1) / floor)),
     "excess_log": lambda at, floor, by: 1 + by * torch.log(((at + 1) / floor).clamp(min=1.0)),
+    # the logarithm of how many tokens are seen, to the base of as many as were in training (Su 2021)
+    "lengths": lambda at, floor, by: 1 + by * (torch.log((at + 1) / floor) / math.log(floor)).clamp(min=0.0),
     "power": lambda at, floor, by: torch.exp(by * torch.log1p((at + 1) / floor)),
 }
 

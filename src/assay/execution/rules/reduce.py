@@ -121,6 +121,22 @@ def mean(site: Site) -> Run:
     return lambda call, x: x.mean(dims) if after is None else after(x.mean(dims))
 
 
+@runs("rms")
+def rms(site: Site) -> Run:
+    """The root of the mean of squares, of which no mean is below `least`."""
+    given = site.op.inputs[0]
+    dims, after = _dropped(site)
+    get = None if site.op.activations else site.weight(given)
+    least = site.value("least")
+
+    def run(call: Call, *x: Tensor) -> Tensor:
+        squares = (x[0] if get is None else get()).square().mean(dims)
+        y = (squares if least is None else squares.clamp(min=least)).sqrt()
+        return y if after is None else after(y)
+
+    return run
+
+
 @runs("normalize")
 def normalize(site: Site) -> Run:
     """x over its sum."""

@@ -70,6 +70,17 @@ def sum_(at: Passing, x: Value) -> Value:
     return at.tape.order(at.tape.sum(x, at.op.axes, at.op.kind), at.op.axes)
 
 
+@saves("rms")
+def rms(at: Passing, *x: Value) -> Value:
+    """Squares keep their operand, a bound below what it bounds, roots their result."""
+    op, tape = at.op, at.tape
+    given = x[0] if x else at.weight(op.inputs[0])
+    mean = tape.sum(tape.unary(given, function="square"), op.axes, "mean")
+    if op.attr("least") is not None:
+        mean = tape.unary(mean, function="clamp")
+    return tape.order(tape.unary(mean, "result", "sqrt"), op.axes)
+
+
 @saves("normalize")
 def normalize(at: Passing, x: Value) -> Value:
     """x over its sum."""

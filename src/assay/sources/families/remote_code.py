@@ -15,6 +15,7 @@ from assay.sources.families.common import activation, depth, family, heads, pre_
 from assay.sources.families.dense import biased
 from assay.sources.families.names import GATED, NORMS, PROJECTIONS, TABLES, behind, gate_and_up, interleaved
 
+BAICHUAN_2 = 125_696  # the second generation's tokens (Yang et al. 2023, table 2); the first has 64,000
 BAICHUAN = TABLES | under(
     "model.layers.{i}.",
     NORMS
@@ -30,12 +31,13 @@ BAICHUAN = TABLES | under(
     "baichuan",
     cls="BaichuanForCausalLM",
     names=BAICHUAN,
-    harmless=("_from_model_config", "z_loss_weight", "model_max_length"),
+    harmless=("_from_model_config", "model_max_length"),
 )
 def baichuan(c: Config) -> Decoder:
     """Yang et al. 2023: Llama's layer, one matrix for queries, keys and values; the 13B's has ALiBi.
 
-    The two are told apart by `max_position_embeddings`, which only the rotary one has.
+    The two are told apart by `max_position_embeddings`, which only the rotary one has. The second generation, with
+    its own vocabulary or the weight of its loss of z, divides each row of the head by its length.
     """
     d = c.size("hidden_size")
     h = c.size("num_attention_heads")
@@ -46,6 +48,10 @@ def baichuan(c: Config) -> Decoder:
     norm = rms(c)
     layer = pre_norm(attention, Mlp(c.size("intermediate_size"), activation=activation(c)), norm)
     made = stack(c, (layer,) * depth(c), d, norm)
+    second = c.has("z_loss_weight") or c.size("vocab_size") >= BAICHUAN_2
+    c.skip("z_loss_weight")
+    if second:
+        made = replace(made, head=replace(made.head, unit_rows=True))
     return made if rotary else replace(made, trained=c.maybe("model_max_length"))
 
 
@@ -73,12 +79,16 @@ QWEN = {
     cls="QWenLMHeadModel",
     names=QWEN,
     harmless="""
-        attn_dropout_prob emb_dropout_prob bf16 fp16 fp32 onnx_safe use_flash_attn use_dynamic_ntk use_logn_attn
-        seq_length bias_dropout_fusion params_dtype tokenizer_type softmax_in_fp32 use_cache_kernel rotary_emb_base
+        attn_dropout_prob emb_dropout_prob bf16 fp16 fp32 onnx_safe use_flash_attn
+        bias_dropout_fusion params_dtype tokenizer_type softmax_in_fp32 use_cache_kernel rotary_emb_base
     """.split(),
 )
 def qwen(c: Config) -> Decoder:
-    """Bai et al. 2023: biases on queries, keys and values; `intermediate_size` holds the gate's half too."""
+    """Bai et al. 2023: biases on queries, keys and values; `intermediate_size` holds the gate's half too.
+
+    Beyond `seq_length`, the trained length, rotations slow down (`use_dynamic_ntk`) and queries grow with the
+    logarithm of how many tokens they see (`use_logn_attn`).
+    """
     c.rename(
         n_embd="hidden_size",
         n_head="num_attention_heads",
@@ -97,7 +107,21 @@ def qwen(c: Config) -> Decoder:
     h = c.size("num_attention_heads")
     k = c.size("kv_channels", 128)
     bias = not c.flag("no_bias", True)
-    attention = Attention(h, h, k, bias="qkvo" if bias else "qkv", positions=rope(c, k, theta_key="rotary_emb_base"))
+    positions = rope(c, k, theta_key="rotary_emb_base")
+    trained = c.maybe("seq_length")
+    grows, tempers = (c.flag(key, True) and trained is not None for key in ("use_dynamic_ntk", "use_logn_attn"))
+    if grows and trained is not None and positions.scaling is None:
+        positions = replace(
+            positions, scaling=(("rope_type", "dynamic_doubled"), ("max_position_embeddings", int(trained)))
+        )
+    attention = Attention(
+        h,
+        h,
+        k,
+        bias="qkvo" if bias else "qkv",
+        positions=positions,
+        temper=("lengths", float(trained), 1.0) if tempers and trained is not None else None,
+    )
     both = c.size("intermediate_size")
     if both % 2:
         c.fail("intermediate_size", "even: the gate and the other half together")
