@@ -275,7 +275,7 @@ def test_the_report_on_expert_parameters() -> None:
 
 
 def test_published_shares_of_megatron_turing() -> None:
-    """530 billion parameters in 35 stages of 8 tensor ranks (Smith et al. 2022, arXiv:2201.11990): 105 layers, 3 each."""
+    """35 stages of 8 tensor ranks (Smith et al. 2022, arXiv:2201.11990): 105 layers, 3 each."""
     ranks = shard(assay.load("mt-nlg-530b"), Plan(tensor=8, pipeline=35))
     d = 20480
     layer = 12 * d * d // 8 + (3 * d + 4 * d) // 8 + 6 * d  # matrices, biases of columns; of rows, and norms

@@ -7,7 +7,7 @@ t ranks gather or scatter and twice that of what they sum (Thakur et al. 2005; P
 from __future__ import annotations
 
 from assay.kinds.base import Extent, Kind, expect, nothing, register, same_axes, traded, view
-from assay.size import Size, ceil_div
+from assay.size import Size, ceil_div, is_integer
 from assay.spec import Op
 
 GROUPED = ("ranks", "over")
@@ -21,7 +21,7 @@ def _share(op: Op, elements: Size, times: int = 1) -> Size:
 
 def _grouped(op: Op) -> None:
     ranks = op.attr("ranks")
-    expect(op, isinstance(ranks, int) and ranks >= 1, f"{op.kind} says how many ranks take part, ranks=2")
+    expect(op, is_integer(ranks) and ranks >= 1, f"{op.kind} says how many ranks take part, ranks=2")
 
 
 def _check_sum(op: Op) -> None:

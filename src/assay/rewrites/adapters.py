@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from assay.errors import SettingError
 from assay.kinds import matrix_axes
 from assay.kinds.base import dimensions_of
+from assay.kinds.dividing import multiplies, plain
 from assay.records import replace
 from assay.size import lift
 from assay.spec import Block, Model, Op, Segment, Tensor, Weight
@@ -96,10 +97,10 @@ def _targets(model: Model, name: str) -> set[str]:
         for op in segment.block.ops:
             for weight in op.weights[:1]:
                 where = segment.block.weight(weight.name)
-                if not _adaptable(op, weight) or where.buffer:
+                if not multiplies(op, weight) or where.buffer:
                     continue
                 if name == ALL_LINEAR:
-                    meant = op.kind == "linear" and bool(segment.layers) and op.part.partition(".")[0] in _LAYERS
+                    meant = plain(op) and bool(segment.layers) and op.part.partition(".")[0] in _LAYERS
                 else:
                     last = weight.name.rpartition(".")[2]
                     meant = f"W{name}" == last or _answers(name, op, weight.name, where)
@@ -108,21 +109,13 @@ def _targets(model: Model, name: str) -> set[str]:
     return found
 
 
-def _adaptable(op: Op, weight: Tensor) -> bool:
-    """True for a matrix, or several of which an index chooses."""
-    if op.kind not in ("linear", "select") or matrix_axes(op, weight) is None:
-        return False
-    given = {axis for t in op.activations for axis in t.axes}
-    return not any(axis in given and axis in op.axes for axis in weight.axes)  # a matrix for each index of an axis
-
-
 def _known(model: Model) -> str:
     modules = {
         segment.block.weight(w.name).path.removesuffix(_SUFFIX).rpartition(".")[2]: None
         for segment in model.segments
         for op in segment.block.ops
         for w in op.weights[:1]
-        if _adaptable(op, w)
+        if multiplies(op, w)
     }
     return f"its matrices: {', '.join(modules)}"
 
@@ -134,7 +127,7 @@ def _adapted(segment: Segment, paths: frozenset[str], rank: int, scale: float | 
     for op in block.ops:
         weight = op.weights[0] if op.weights else None
         where = None if weight is None else block.weight(weight.name)
-        if weight is None or where is None or where.path not in paths or not _adaptable(op, weight):
+        if weight is None or where is None or where.path not in paths or not multiplies(op, weight):
             made.append(op)
             continue
         made += _beside(op, weight, where, shared, stored, scale)

@@ -7,6 +7,8 @@ over a divided axis leaves parts of a sum, which ranks add; what many ranks read
 from __future__ import annotations
 
 from assay.errors import SettingError
+from assay.kinds.dividing import adds_up, alone, plain, routes, statistics
+from assay.kinds.reduce import over
 from assay.records import replace
 from assay.rewrites.plan import Plan
 from assay.rewrites.split import HERE, Split, of_those_here
@@ -14,17 +16,6 @@ from assay.spec import Attrs, Axes, Block, Op, Tensor, Weight
 
 ROWS = "nt"  # the tokens that are a rank's own
 WHOLE, OWN, SOME, PART = "whole", "own", "some", "part"
-NORMS = ("rmsnorm", "layernorm")
-# kinds that give a token's result from that token alone
-_ALONE = frozenset(
-    (
-        *NORMS,
-        *"linear select combine take topk add mul div lerp scale softcap clip normalize near_softmax sum mean".split(),
-        *"relu relu2 silu sigmoid tanh gelu gelu_tanh quick_gelu identity exp softplus sqrtsoftplus xielu".split(),
-        *"swiglu_clamp swiglu_limit swiglu_softcap softmax view all_to_all dropout cast power rsqrt copy".split(),
-    )
-)
-_ADDS_UP = ("combine", "sum")  # of parts of a sum they give parts of the result
 _INDEX = ("ids", "at", "type")  # they have no gradient
 
 
@@ -63,7 +54,7 @@ class Exchange:
     # --- one op ---
 
     def _op(self, op: Op) -> None:
-        if op.kind == "select" and self.split.experts is not None:
+        if routes(op) and self.split.experts is not None:
             self._routed(op)
             return
         self._run(op)
@@ -77,7 +68,7 @@ class Exchange:
         for tensor in inputs:
             self._met(tensor)
         states = {self.states[t.name] for t in inputs}
-        if PART in states and op.kind not in _ADDS_UP:
+        if PART in states and not adds_up(op):
             for tensor in inputs:
                 if self.states[tensor.name] == PART:
                     self._summed(tensor.name)
@@ -111,7 +102,7 @@ class Exchange:
 
     def _alone(self, op: Op) -> bool:
         """True where a rank's own tokens are all that it takes."""
-        return op.kind in _ALONE and "n" in op.axes
+        return alone(op) and "n" in op.axes
 
     def _some(self, op: Op) -> None:
         """Of a rank's own tokens."""
@@ -145,22 +136,21 @@ class Exchange:
 
     def _divided(self, op: Op) -> None:
         """Of a rank's own part of heads, widths or rows."""
-        if op.kind in NORMS:
-            self._agree(op)
+        self._agree(op)
 
         def read(tensor: Tensor) -> Tensor:
             if tensor.is_weight or self.states[tensor.name] in (OWN, PART):
                 return tensor
             if self.states[tensor.name] == SOME:
                 return self._whole(tensor)
-            if tensor.name in _INDEX or (op.kind == "select" and tensor == op.activations[1]):
+            if tensor.name in _INDEX or (routes(op) and tensor == op.activations[1]):
                 return tensor
             return self._other(tensor, "copy", "copies", tensor.axes, self.group)
 
         summed = {a for t in op.inputs for a in t.axes if a in self.split} - set(op.axes)
         parts = any(self.states[t.name] == PART for t in op.activations)
         state = PART if summed or parts else OWN
-        bias = op.weights[1:] if state == PART and op.kind == "linear" else ()
+        bias = op.weights[1:] if state == PART and plain(op) else ()
         inputs = tuple(read(t) for t in op.inputs if t not in bias)
         self._emit(replace(op, inputs=inputs), state)
         if bias:  # added once, to the sum
@@ -169,14 +159,11 @@ class Exchange:
 
     def _agree(self, op: Op) -> None:
         """A norm over an axis of which ranks hold parts: they add up the statistics of a row."""
-        over = op.attr("over") or (op.weights[0].axes if op.weights else op.axes[-1:])
-        over = (over,) if isinstance(over, str) else over
-        if not any(axis in self.split for axis in over):
+        if not statistics(op) or not any(axis in self.split for axis in over(op)):
             return
         x = op.activations[0]
-        rows = tuple(a for a in x.axes if a not in over)
-        times = 2 if op.kind == "layernorm" else 1  # means and squares
-        for index in range(times):
+        rows = tuple(a for a in x.axes if a not in over(op))
+        for index in range(statistics(op)):
             self.ops.append(Op(f"{op.name}_row{index}", "all_reduce", (x,), rows, self.group, op.part))
 
     # --- between ranks ---

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from assay.errors import SettingError
 from assay.records import dataclass, field
+from assay.size import is_integer
 from assay.spec import Model
 
 
@@ -34,9 +35,9 @@ class Plan:
             value = getattr(self, name)
             if value is None and name in ("expert_tensor", "microbatches"):
                 continue
-            if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+            if not is_integer(value) or value < 1:
                 raise SettingError(f"{name} is {value!r}; it must be an integer of at least 1")
-        if isinstance(self.zero, bool) or self.zero not in (0, 1, 2, 3):
+        if not is_integer(self.zero) or self.zero not in (0, 1, 2, 3):
             raise SettingError(f"zero is {self.zero!r}; known: 0, 1, 2, 3")
         if self.within not in (1, self.tensor):
             raise SettingError(f"expert_tensor is {self.within}; known: 1, or as many as tensor, {self.tensor}")

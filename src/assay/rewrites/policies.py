@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, Mapping
 
 from assay.errors import SettingError
 from assay.kinds import kind_of
+from assay.kinds.dividing import biases, ends_sum
 from assay.kinds.reduce import over
 from assay.records import dataclass, replace
 from assay.rewrites.fuse import fuse
@@ -110,12 +111,8 @@ class _Written:
 
 def _joins(op: Op, following: Op) -> bool:
     """True where a branch ends: a product with a weight, ranks' parts of it added up, its bias too; then the stream."""
-    ends = op.kind in ("all_reduce", "reduce_scatter") or (bool(op.weights) and (kind_of(op).contracts or _biased(op)))
+    ends = ends_sum(op) or biases(op) or (bool(op.weights) and kind_of(op).contracts)
     return ends and _joined(following) and op.name in {t.name for t in following.inputs}
-
-
-def _biased(op: Op) -> bool:
-    return op.kind == "add" and len(op.activations) == 1
 
 
 def _joined(op: Op) -> bool:

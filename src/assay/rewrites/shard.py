@@ -9,12 +9,13 @@ ranks as Lepikhin et al. 2020 (arXiv:2006.16668).
 from __future__ import annotations
 
 from assay.errors import SettingError
+from assay.kinds.dividing import routes
 from assay.records import replace
 from assay.rewrites.exchange import ROWS, Exchange
 from assay.rewrites.plan import Plan, Rank
 from assay.rewrites.split import split_of, vocabulary_axes
 from assay.size import Size, ceil_div, is_integer
-from assay.spec import Block, Model, Op, Place, Segment, Tensor
+from assay.spec import Block, Model, Op, Place, Segment
 
 TOWER = "tower"
 
@@ -41,9 +42,9 @@ def _check(model: Model, plan: Plan) -> None:
         for segment in model.segments:
             if any(op.part.partition(".")[0] == "mixer" for op in segment.block.ops):
                 raise SettingError(f"how tensor ranks divide the mixer of {model.name}'s {segment.name} is not known")
-    if plan.expert > 1 and not any(op.kind == "select" for block in blocks for op in block.ops):
+    if plan.expert > 1 and not any(routes(op) for block in blocks for op in block.ops):
         raise SettingError(f"expert is {plan.expert}; {model.name} has no routed experts")
-    if plan.within < plan.tensor and not plan.sequence and any(op.kind == "select" for b in blocks for op in b.ops):
+    if plan.within < plan.tensor and not plan.sequence and any(routes(op) for b in blocks for op in b.ops):
         raise SettingError(
             f"expert_tensor is {plan.within} and tensor {plan.tensor}: every tensor rank would do the same work of "
             f"experts unless sequence divides the tokens among them"
@@ -77,7 +78,7 @@ def _shares(model: Model, plan: Plan) -> list[tuple[int, int]]:
     for segment in model.segments:
         for axis in vocabulary_axes(segment.block):
             size = segment.block.sizes[axis]
-            rows = max(rows, size if isinstance(size, int) else 0)
+            rows = max(rows, size if is_integer(size) else 0)
     if plan.tensor == 1 or not rows:
         return [(0, plan.tensor)]
     least, more = divmod(rows, plan.tensor)

@@ -10,6 +10,7 @@ import re
 
 from assay.errors import SettingError
 from assay.kinds import matrix_axes
+from assay.kinds.dividing import alike, attends, looks_up_tokens, plain, routes
 from assay.records import dataclass, field, replace
 from assay.rewrites.plan import Plan
 from assay.size import Size, is_integer
@@ -19,7 +20,6 @@ SCORES = "attention.scores"
 LOGITS = "head.vocabulary"
 HERE = "experts_here"  # the axis of those experts that a rank holds
 PAIRED = ("mlp", "experts")  # parts whose inner widths are divided
-_CONTRACTS = ("linear", "select")
 
 
 @dataclass(frozen=True)
@@ -96,7 +96,7 @@ def _product(block: Block, axes: Axes) -> int:
 def _head_axes(block: Block) -> tuple[Axes, Axes] | None:
     """The axes of key/value heads, and those of query heads to each: of what a softmax over keys has besides."""
     for op in block.ops:
-        if op.part != SCORES or op.kind not in ("contract", "attend") or len(op.activations) < 2:
+        if op.part != SCORES or not attends(op):
             continue
         queries, keys = op.activations[:2]
         axes = tuple(a for a in queries.axes if a in block.sizes and a in op.axes)
@@ -108,9 +108,9 @@ def vocabulary_axes(block: Block) -> list[str]:
     """Axes of the rows of tables that token ids look up, and of logits."""
     found = []
     for op in block.ops:
-        if op.kind == "gather" and op.activations[0].name == "ids":
+        if looks_up_tokens(op):
             found.append(op.weights[0].axes[0])
-        if op.part == LOGITS and op.kind == "linear":
+        if op.part == LOGITS and plain(op):
             axes = matrix_axes(op, op.weights[0])
             found += [] if axes is None else list(axes[0])
     return [axis for axis in dict.fromkeys(found) if axis in block.sizes]
@@ -122,7 +122,7 @@ def _inner(block: Block) -> dict[str, bool]:
     makers: dict[str, dict[str, Op]] = {}  # of a tensor's axes, the product that made each
     for op in block.ops:
         weight = op.weights[0] if op.weights else None
-        axes = None if weight is None or op.kind not in _CONTRACTS else matrix_axes(op, weight)
+        axes = matrix_axes(op, weight) if weight is not None and (plain(op) or routes(op)) else None
         given = {a: maker for t in reversed(op.activations) for a, maker in makers.get(t.name, {}).items()}
         if axes is None:
             makers[op.name] = {a: maker for a, maker in given.items() if a in op.axes}
@@ -130,8 +130,8 @@ def _inner(block: Block) -> dict[str, bool]:
         outputs, inputs = axes
         for axis in inputs:
             maker = given.get(axis)
-            if maker is not None and maker.kind == op.kind and op.part.partition(".")[0] in PAIRED:
-                found[axis] = op.kind == "select"
+            if maker is not None and alike(maker, op) and op.part.partition(".")[0] in PAIRED:
+                found[axis] = routes(op)
         kept = {a: maker for a, maker in given.items() if a in op.axes and a not in outputs}
         inner = op.part.partition(".")[0] in PAIRED
         makers[op.name] = kept | ({a: op for a in outputs if a not in _stream(block)} if inner else {})
@@ -148,7 +148,7 @@ def _experts(block: Block, plan: Plan, name: str) -> int | None:
     if plan.expert == 1:
         return None
     for op in block.ops:
-        if op.kind == "select":
+        if routes(op):
             count = block.sizes[chosen_axis(op)]
             if count % plan.expert:
                 raise SettingError(
