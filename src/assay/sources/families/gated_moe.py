@@ -99,12 +99,7 @@ def laguna(c: Config) -> Decoder:
     n = depth(c, 40)
     norm = rms(c)
     kv, head_width = c.size("num_key_value_heads", 8), c.size("head_dim", 128)
-    common = c.size("num_attention_heads", 48)
-    fits = f"a positive multiple of num_key_value_heads, {kv}"
-    listed = c.sequence("num_attention_heads_per_layer", lambda v: _is_multiple(v, kv), fits, n)
-    if listed is None:
-        c.divides("num_attention_heads", common, "num_key_value_heads", kv)
-    counts = listed or [common] * n
+    counts, differ = _heads_of_layers(c, n, kv)
     kinds = windows(c, n, lambda _: FULL)
     window = window_of(c, kinds, 512)
     sparse = sparse_layers(c, n, lambda i: i > 0)
@@ -113,24 +108,8 @@ def laguna(c: Config) -> Decoder:
     if gating is not True and gating not in ("per-head", "per-element"):
         c.fail("gating", "true, per-head or per-element")
     c.skip("gating")
-    c.inert("moe_apply_router_weight_on_input", False)
-    cap = c.number("moe_router_logit_softcapping", 0.0)
     mlp = Mlp(c.size("intermediate_size", 8192), activation=activation(c))
-    e = c.size("num_experts", 256)
-    moe = Moe(
-        e,
-        chosen(c, "num_experts_per_tok", 8, e, "num_experts"),
-        c.size("moe_intermediate_size", 512),
-        Router(
-            "sigmoid",
-            correction=True,
-            normalize=True,
-            scale=c.positive("moe_routed_scaling_factor", 1.0),
-            softcap=cap if cap and cap > 0 else None,
-        ),
-        activation=activation(c),
-        shared=c.size("shared_expert_intermediate_size", 512),
-    )
+    moe = _laguna_experts(c)
     partial = 1.0 if c.has("rope_parameters") else 0.5
 
     def layer(key: tuple[str, bool, int]) -> Layer:
@@ -148,11 +127,41 @@ def laguna(c: Config) -> Decoder:
             gate="element" if gating == "per-element" else "head",
             gate_activation="softplus",
         )
-        words = label(kind, "experts" if routed else "dense", f"{heads_here} heads" if listed else "")
+        words = label(kind, "experts" if routed else "dense", f"{heads_here} heads" if differ else "")
         return pre_norm(attention, moe if routed else mlp, norm, words)
 
     layers = by_kind(list(zip(kinds, sparse, counts, strict=True)), layer)
     return stack(c, layers, d, norm, vocab=100352, trained=131072)
+
+
+def _heads_of_layers(c: Config, n: int, kv: int) -> tuple[list[int], bool]:
+    """Query heads of each layer, and whether the config lists them one by one."""
+    common = c.size("num_attention_heads", 48)
+    fits = f"a positive multiple of num_key_value_heads, {kv}"
+    listed = c.sequence("num_attention_heads_per_layer", lambda v: _is_multiple(v, kv), fits, n)
+    if listed is None:
+        c.divides("num_attention_heads", common, "num_key_value_heads", kv)
+    return listed or [common] * n, bool(listed)
+
+
+def _laguna_experts(c: Config) -> Moe:
+    c.inert("moe_apply_router_weight_on_input", False)
+    cap = c.number("moe_router_logit_softcapping", 0.0)
+    e = c.size("num_experts", 256)
+    return Moe(
+        e,
+        chosen(c, "num_experts_per_tok", 8, e, "num_experts"),
+        c.size("moe_intermediate_size", 512),
+        Router(
+            "sigmoid",
+            correction=True,
+            normalize=True,
+            scale=c.positive("moe_routed_scaling_factor", 1.0),
+            softcap=cap if cap and cap > 0 else None,
+        ),
+        activation=activation(c),
+        shared=c.size("shared_expert_intermediate_size", 512),
+    )
 
 
 def _is_multiple(value: object, of: int) -> bool:

@@ -61,6 +61,15 @@ def gemma4(c: Config) -> Multimodal:
         c.skip("vision_soft_tokens_per_image")
         return beside(c, text, heard)
     seen = c.child("vision_config")
+    tokens = c.size("vision_soft_tokens_per_image", seen.size("default_output_length", 280))
+    tower, squared = _seeing(seen, int(text[0].width))
+    says = "of the size that the config asks for"
+    sight = Sight(tokens=int(tokens), patches=squared, says=says, sounds=bool(heard))
+    return beside(c, text, [tower, *heard], sight)
+
+
+def _seeing(seen: Config, out: int) -> tuple[Tower, int]:
+    """The tower, and how many patches it makes one token of."""
     seen.absent(hidden_size=768, intermediate_size=3072, num_hidden_layers=16, num_attention_heads=12)
     seen.skip("model_type", "rope_parameters", "max_position_embeddings", "attention_bias", "global_head_dim")
     seen.skip("image_seq_length", "video_seq_length")
@@ -83,13 +92,9 @@ def gemma4(c: Config) -> Multimodal:
         made += ops("tower", "y = add(y[b o d], Std_bias[d]) -> [b o d]", "y = mul(y[b o d], Std[d]) -> [b o d]")
     made += Norm(affine="none", eps=eps).ops("y", "y", "projector", "b o d")
     made += ops("tower", "y = linear(y[b o d], Wp1[d j]) -> [b o j]")
-    end = Drawn("projector", tuple(made), {"d": width, "q": side * side, "j": text[0].width})
-    tokens = c.size("vision_soft_tokens_per_image", seen.size("default_output_length", 280))
-    says = "of the size that the config asks for"
-    sight = Sight(tokens=int(tokens), patches=side * side, says=says, sounds=bool(heard))
+    end = Drawn("projector", tuple(made), {"d": width, "q": side * side, "j": out})
     axes = {"n": "patches", "o": "image_tokens"}
-    tower = Tower(first, (layer,) * depth(seen), (end,), width, axes, GEMMA4, called="vision")
-    return beside(c, text, [tower, *heard], sight)
+    return Tower(first, (layer,) * depth(seen), (end,), width, axes, GEMMA4, called="vision"), side * side
 
 
 @family("gemma4_unified", cls="Gemma4UnifiedForConditionalGeneration", names={}, classes=CLASSES)

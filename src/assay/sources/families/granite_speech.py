@@ -77,6 +77,17 @@ QUERIES = under(
     },
 )
 
+FRAMES = tuple(ops("embedding", "x = linear(frames[b n j], Win[j d], Win_bias[d]) -> [b n d]"))
+LETTERS = tuple(
+    ops(
+        "tower",
+        "y = linear(x[b n d], Wctc[d l], Wctc_bias[l]) -> [b n l]",
+        "y = softmax(y[b n l]) -> [b n l]",
+        "y = linear(y[b n l], Wback[l d], Wback_bias[d]) -> [b n d]",
+        "x = add(x[b n d], y[b n d]) -> [b n d]",
+    )
+)
+
 
 def conformer(c: Config) -> tuple[Tower, int]:
     """Zhang et al. 2023 as IBM has it: attention within windows, the likely letters half-way given back."""
@@ -101,24 +112,8 @@ def conformer(c: Config) -> tuple[Tower, int]:
             Step((Branch(other, norm),), scale=0.5, after=norm),
         )
     )
-    start = Drawn(
-        "embedding",
-        tuple(ops("embedding", "x = linear(frames[b n j], Win[j d], Win_bias[d]) -> [b n d]")),
-        {"j": c.size("input_dim"), "d": width},
-    )
-    letters = Drawn(
-        "letters",
-        tuple(
-            ops(
-                "tower",
-                "y = linear(x[b n d], Wctc[d l], Wctc_bias[l]) -> [b n l]",
-                "y = softmax(y[b n l]) -> [b n l]",
-                "y = linear(y[b n l], Wback[l d], Wback_bias[d]) -> [b n d]",
-                "x = add(x[b n d], y[b n d]) -> [b n d]",
-            )
-        ),
-        {"l": c.size("output_dim")},
-    )
+    start = Drawn("embedding", FRAMES, {"j": c.size("input_dim"), "d": width})
+    letters = Drawn("letters", LETTERS, {"l": c.size("output_dim")})
     layers = (layer,) * depth(c, key="num_layers")
     return Tower(start, layers, (letters,), width, {"n": "patches"}, CONFORMER, called="audio"), int(window)
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from assay.blocks import Attention, Mlp, Norm, Rope
+from assay.blocks import Mlp, Norm, Rope
 from assay.blocks.towers import Drawn, Multimodal, Patches, Tower
+from assay.records import replace
 from assay.sources.config import Config
 from assay.sources.families.common import activation, depth, family, pre_norm, under
 from assay.sources.families.multimodal import CLASSES, any_size, beside, text_of
+from assay.sources.families.vision import seeing
 from assay.spec import ops
 
 KIMI = under(
@@ -42,6 +44,13 @@ OLD = {
     "init_pos_emb_time": "pos_emb_time",
 }
 
+MERGED = (
+    "y = columns(x[b n d]) -> [b o d q]",
+    "y = linear(y[b o d q], Wp1[q d f], Wp1_bias[f]) -> [b o f]",
+    "y = gelu(y[b o f]) -> [b o f]",
+    "y = linear(y[b o f], Wp2[f j], Wp2_bias[j]) -> [b o j]",
+)
+
 
 @family(
     "kimi_k25",
@@ -63,36 +72,23 @@ def kimi_k25(c: Config) -> Multimodal:
         ("projector_hidden_act", "gelu"),
     ):
         seen.inert(key, value)
-    width, heads, patch = seen.size("hidden_size"), seen.size("num_attention_heads"), seen.size("patch_size")
+    width, patch = seen.size("hidden_size"), seen.size("patch_size")
     norm = Norm("layernorm", "gain+bias", 1e-5)
     rows, columns = seen.size("pos_emb_height", 64), seen.size("pos_emb_width", 64)
     first = Patches(3, (patch, patch), width, positions=rows * columns, sides=(rows, columns))
-    each = seen.divides("hidden_size", width, "num_attention_heads", heads)
-    attention = Attention(heads, heads, each, bias="qkvo", positions=Rope(style="axial"), sees="all")
+    attention = replace(seeing(seen, "qkvo"), positions=Rope(style="axial"))
     act = activation(seen, default="gelu_pytorch_tanh")
     mlp = Mlp(seen.size("intermediate_size"), gated=False, activation=act, bias="ud")
     layers = (pre_norm(attention, mlp, norm),) * depth(seen)
-    kernel = seen.sequence("merge_kernel_size", lambda v: type(v) is int and v > 0, "an integer of at least 1", 2) or [
-        2,
-        2,
-    ]
+    listed = seen.sequence("merge_kernel_size", lambda v: type(v) is int and v > 0, "an integer of at least 1", 2)
+    kernel = listed or [2, 2]
     squared = kernel[0] * kernel[1]
     text = text_of(c, "deepseek_v3", tied=True)
     seen.inert("text_hidden_size", int(text[0].width))
     seen.inert("mm_hidden_size", int(width))
     c.inert("projection_hidden_size", int(width))
     c.skip("projection_layer_norm_eps")
-    lines = (
-        *norm.ops("x", "x", "f"),
-        *norm.ops("x", "x", "merge"),
-        *ops(
-            "tower",
-            "y = columns(x[b n d]) -> [b o d q]",
-            "y = linear(y[b o d q], Wp1[q d f], Wp1_bias[f]) -> [b o f]",
-            "y = gelu(y[b o f]) -> [b o f]",
-            "y = linear(y[b o f], Wp2[f j], Wp2_bias[j]) -> [b o j]",
-        ),
-    )
+    lines = (*norm.ops("x", "x", "f"), *norm.ops("x", "x", "merge"), *ops("tower", *MERGED))
     end = Drawn("projector", lines, {"d": width, "q": squared, "f": squared * width, "j": text[0].width})
     axes = {"n": "patches", "o": "image_tokens"}
     tower = Tower(first, layers, (end,), width, axes, KIMI, called="vision")

@@ -102,16 +102,9 @@ def neomme(c: Config) -> Multimodal:
         c.fail("layer_types", f"a list with at least one {FULL}")
     bias = biased(c, "attention_bias", "qkvo")
     scale = c.positive("residual_multiplier", (2 * n) ** -0.5)
-    mlp = Mlp(
-        c.size("intermediate_size", 3584),
-        gated=False,
-        activation=activation(c, default="relu2"),
-        bias=biased(c, "mlp_bias", "ud"),
-    )
-    turned = {
-        kind: rope(c, h.width, theta, partial, kind)
-        for kind, theta, partial in ((FULL, 1e6, 0.25), (SLIDING, 1e4, 1.0))
-    }
+    inner, act = c.size("intermediate_size", 3584), activation(c, default="relu2")
+    mlp = Mlp(inner, gated=False, activation=act, bias=biased(c, "mlp_bias", "ud"))
+    turned = {FULL: rope(c, h.width, 1e6, 0.25, FULL), SLIDING: rope(c, h.width, 1e4, 1.0, SLIDING)}
 
     def layer(sort: tuple[str, int | None, bool]) -> Layer:
         kind, reach, valued = sort
@@ -125,22 +118,13 @@ def neomme(c: Config) -> Multimodal:
             reach=reach,
             valued=valued,
         )
-        return Layer(
-            (Step((Branch(Mixed(attention, norm)),), scale=scale), Step((Branch(mlp, norm),), scale=scale)), kind
-        )
+        first = Step((Branch(Mixed(attention, norm)),), scale=scale)
+        return Layer((first, Step((Branch(mlp, norm),), scale=scale)), kind)
 
-    sorts = [
-        (kind, reach, i in (full[0], full[-1]))
-        for i, (kind, reach) in enumerate(zip(kinds, _windows(c, kinds), strict=True))
-    ]
-    words = ValuedEmbedding(
-        c.size("vocab_size", 131072),
-        d,
-        c.size("embedding_rank", 256),
-        norm=norm,
-        groups=h.kv,
-        value_width=h.width,
-    )
+    valued = [i in (full[0], full[-1]) for i in range(n)]
+    sorts = list(zip(kinds, _windows(c, kinds), valued, strict=True))
+    vocab, rank = c.size("vocab_size", 131072), c.size("embedding_rank", 256)
+    words = ValuedEmbedding(vocab, d, rank, norm=norm, groups=h.kv, value_width=h.width)
     text = Encoder(words, by_kind(sorts, layer), None, trained=c.maybe("max_position_embeddings", 16384), final=norm)
     side = c.size("patch_size", 32)
     axes = {"n": "patches", "o": "image_tokens"}

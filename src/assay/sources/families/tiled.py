@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from assay.blocks import Attention, Mlp, Norm, Rope
+from assay.blocks import Mlp, Norm, Rope
 from assay.blocks.towers import Drawn, Gained, Multimodal, Patches, Tower
 from assay.records import replace
 from assay.sources.config import Config
@@ -15,7 +15,7 @@ from assay.sources.families.clip import VISION, siglip_vision
 from assay.sources.families.common import ACTIVATIONS, activation, depth, family, pre_norm, under
 from assay.sources.families.llava import CROPS, features
 from assay.sources.families.multimodal import CLASSES, beside, moved, text_of
-from assay.sources.families.vision import grid, square
+from assay.sources.families.vision import grid, plain, seeing, square
 from assay.spec import ops
 
 LLAMA4 = under(
@@ -60,31 +60,27 @@ def llama4(c: Config) -> Multimodal:
     seen.inert("vision_feature_select_strategy", "default")
     seen.inert("multi_modal_projector_bias", False)
     c.skip("boi_token_index", "eoi_token_index", "image_token_index")
-    width, heads, norm = (
-        seen.size("hidden_size"),
-        seen.size("num_attention_heads"),
-        Norm("layernorm", "gain+bias", 1e-5),
-    )
-    each = seen.divides("hidden_size", width, "num_attention_heads", heads)
+    width, norm = seen.size("hidden_size"), Norm("layernorm", "gain+bias", 1e-5)
     patches, kernel = square(seen)
-    first = Patches(
-        seen.size("num_channels", 3),
-        kernel,
-        width,
-        patches,
-        (("Cls", 1),),
-        bias=False,
-        positions=patches + 1,
-        norm=norm,
-    )
-    attention = Attention(heads, heads, each, bias="qkvo", positions=Rope(style="axial"), sees="all")
-    inner = seen.size("intermediate_size")
-    mlp = Mlp(inner, gated=False, activation=activation(seen), bias="ud")
+    channels, tokens = seen.size("num_channels", 3), (("Cls", 1),)
+    first = Patches(channels, kernel, width, patches, tokens, bias=False, positions=patches + 1, norm=norm)
+    attention = replace(seeing(seen, "qkvo"), positions=Rope(style="axial"))
+    layers = (plain(seen, norm, attention),) * depth(seen)
     side = shuffled(seen, seen.positive("pixel_shuffle_ratio", 0.5))
     text = text_of(c, "llama4_text", tied=None, either=True)
+    end = _adapted(c, seen, norm, {"q": side * side, "p": patches, "r": int(text[0].width)})
+    axes = {"n": first.length, "o": patches // side**2}
+    tower = Tower(first, layers, (end,), width, axes, LLAMA4, called="vision")
+    c.notes.append(CROPS)
+    own = moved(moved(text[1], "language_model.model."), "language_model.lm_head.", "lm_head.")
+    return replace(beside(c, text, [tower]), names=own)
+
+
+def _adapted(c: Config, seen: Config, norm: Norm, sizes: dict[str, int]) -> Drawn:
+    """Four patches as a token, of which each matrix takes as much as it is wide."""
+    width, inner, given = seen.size("hidden_size"), seen.size("intermediate_size"), seen.size("vision_output_dim")
     middle, out = seen.size("projector_input_dim", 4096), seen.size("projector_output_dim", 4096)
-    given = seen.size("vision_output_dim")
-    if (side * side * width, middle, out) != (inner, out, given):  # the class's own sizes are of this kind
+    if (sizes["q"] * width, middle, out) != (inner, out, given):  # the class's own sizes are of this kind
         c.notes.append("the projector's matrices do not fit what they read: such a tower has weights and cannot run")
     lines = (
         *norm.ops("x", "x", "f"),
@@ -103,14 +99,7 @@ def llama4(c: Config) -> Multimodal:
             "z = linear(z[b o s], Wp3[s r]) -> [b o r]",
         ),
     )
-    sizes = {"d": width, "q": side * side, "f": inner, "j": middle, "k": out, "l": out, "s": given, "p": patches}
-    end = Drawn("projector", lines, {**sizes, "r": int(text[0].width)})
-    layers = (pre_norm(attention, mlp, norm),) * depth(seen)
-    axes = {"n": first.length, "o": patches // side**2}
-    tower = Tower(first, layers, (end,), width, axes, LLAMA4, called="vision")
-    c.notes.append(CROPS)
-    own = moved(moved(text[1], "language_model.model."), "language_model.lm_head.", "lm_head.")
-    return replace(beside(c, text, [tower]), names=own)
+    return Drawn("projector", lines, {**sizes, "d": width, "f": inner, "j": middle, "k": out, "l": out, "s": given})
 
 
 def connected(c: Config, defaults: dict[str, Any]) -> Multimodal:
@@ -196,21 +185,16 @@ def internvl(c: Config) -> Multimodal:
     seen.absent(hidden_size=1024, num_hidden_layers=24, num_attention_heads=16, intermediate_size=4096)
     seen.absent(hidden_act="gelu", image_size=[448, 448], patch_size=[14, 14])
     seen.skip("model_type", "layer_scale_init_value", "projection_dropout")
-    width, heads, eps = (
-        seen.size("hidden_size"),
-        seen.size("num_attention_heads"),
-        seen.positive("layer_norm_eps", 1e-6),
-    )
-    plain = seen.word("norm_type", "layer_norm", ("layer_norm", "rms_norm")) == "layer_norm"
-    norm = Norm("layernorm", "gain+bias", eps) if plain else Norm(eps=eps)
+    width, eps = seen.size("hidden_size"), seen.positive("layer_norm_eps", 1e-6)
+    centred = seen.word("norm_type", "layer_norm", ("layer_norm", "rms_norm")) == "layer_norm"
+    norm = Norm("layernorm", "gain+bias", eps) if centred else Norm(eps=eps)
     patches, kernel = grid(seen)
     table = patches + 1 if seen.flag("use_absolute_position_embeddings", True) else None
     spare = ("Mask",) if seen.flag("use_mask_token", False) else ()
     first = Patches(seen.size("num_channels", 3), kernel, width, patches, (("Cls", 1),), positions=table, spare=spare)
-    each = seen.divides("hidden_size", width, "num_attention_heads", heads)
     qk = Norm(eps=1e-6) if seen.flag("use_qk_norm", False) else None
     bias = "qkvo" if seen.flag("attention_bias", False) else "o"
-    attention = Attention(heads, heads, each, bias=bias, qk_norm=qk, qk_norm_over="full", sees="all")
+    attention = replace(seeing(seen, bias), qk_norm=qk, qk_norm_over="full")
     mlp = Mlp(seen.size("intermediate_size"), gated=False, activation=activation(seen), bias="ud")
     layers = (pre_norm(Gained(attention), Gained(mlp), norm),) * depth(seen)
     side = shuffled(c, c.positive("downsample_ratio", 0.5))
@@ -218,6 +202,16 @@ def internvl(c: Config) -> Multimodal:
         c.fail("vision_feature_layer", "one index")
     c.inert("vision_feature_select_strategy", "default")
     text = text_of(c, "qwen2", tied=True)
+    end = _merged(c, seen, {"d": width, "q": side * side, "p": patches, "j": text[0].width, "k": text[0].width})
+    c.skip("image_seq_length")
+    c.notes.append(CROPS)
+    axes = {"n": first.length, "o": patches // side**2}
+    return beside(c, text, [Tower(first, layers, (end,), width, axes, INTERN, called="vision")])
+
+
+def _merged(c: Config, seen: Config, sizes: dict[str, int]) -> Drawn:
+    """Neighbours' patches as one vector, normed, through two matrices."""
+    eps = seen.positive("layer_norm_eps", 1e-6)
     act = ACTIVATIONS[c.word("projector_hidden_act", "gelu", ACTIVATIONS)]
     made = [] if seen.flag("use_mean_pooling", True) else Norm("layernorm", "gain+bias", eps).ops("x", "x", "f")
     made += ops("tower", "y = slice(x[b n d], at=1) -> [b p d]", "y = columns(y[b p d]) -> [b o d q]")
@@ -228,9 +222,4 @@ def internvl(c: Config) -> Multimodal:
         f"y = {act}(y[b o j]) -> [b o j]",
         "y = linear(y[b o j], Wp2[j k], Wp2_bias[k]) -> [b o k]",
     )
-    out = int(text[0].width)
-    end = Drawn("projector", tuple(made), {"d": width, "q": side * side, "p": patches, "j": out, "k": out})
-    c.skip("image_seq_length")
-    c.notes.append(CROPS)
-    axes = {"n": first.length, "o": patches // side**2}
-    return beside(c, text, [Tower(first, layers, (end,), width, axes, INTERN, called="vision")])
+    return Drawn("projector", tuple(made), sizes)
