@@ -15,6 +15,7 @@ from assay.size import (
     exact_div,
     first_above,
     floor_div,
+    fraction,
     is_symbol,
     lift,
     maximum,
@@ -24,6 +25,7 @@ from assay.size import (
     product,
     remainder,
     surely_above,
+    whole,
 )
 
 numpy = pytest.importorskip("numpy")
@@ -194,3 +196,32 @@ def test_the_first_that_is_above() -> None:
     assert first_above(numpy.array([1.0, 7.0, 9.0]), 5) == (7, 5)
     assert first_above(10, numpy.array([[20.0], [4.0]])) == (10, 4)
     assert first_above(numpy.array([1, 2], dtype=object), numpy.array([2, 1], dtype=object)) == (2, 1)
+
+
+def test_fractions() -> None:
+    assert fraction(0.4, "mfu") == 0.4
+    assert fraction(1, "mfu") == 1
+    assert fraction(n, "mfu") == n
+    assert fraction(numpy.array([0.1, 1.0]), "mfu").tolist() == [0.1, 1.0]
+
+
+@pytest.mark.parametrize("value", [0, -0.1, 1.5, 250, True, "0.4", float("nan"), numpy.array([0.5, 2.0]), None])
+def test_what_is_no_fraction(value: object) -> None:
+    with pytest.raises(SizeError, match=r"mfu is .*; it must be a fraction above 0 and at most 1"):
+        fraction(value, "mfu")
+
+
+def test_a_percentage_in_place_of_a_fraction_is_told() -> None:
+    with pytest.raises(SizeError, match=r"; 40 % is 0\.4$"):
+        fraction(40, "mfu")
+
+
+def test_whole() -> None:
+    assert [whole(2.9), whole(3)] == [2, 3]
+    assert whole(n) == n
+    assert whole(numpy.array([1.5])).tolist() == [1.5]
+
+
+def test_surely_above_of_decimals() -> None:
+    assert surely_above(1.5, 1)
+    assert not surely_above(1, 1.0)

@@ -13,6 +13,7 @@ from assay.report.units import (
     digits,
     flop,
     layer_ranges,
+    parse_number,
     parse_size,
     plural,
     share,
@@ -114,3 +115,39 @@ def test_four_digits_are_within_half_of_the_last(value: int) -> None:
     number, prefix = decimal_bytes(value).split()
     powers = {p: 1000**i for i, p in enumerate(["B", "kB", "MB", "GB", "TB", "PB", "EB", "ZB", "YB"])}
     assert float(number) * powers[prefix] == pytest.approx(value, rel=5.01e-4)
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("2", 2),
+        ("2.5", 2.5),
+        ("60k", 60_000),
+        ("1.36M", 1_360_000),
+        ("1e24", 10**24),
+        ("3.8E25", 38 * 10**24),
+        ("1.5e+1", 15),
+        ("1,234.5", 1234.5),
+        ("989.4T", 989_400_000_000_000),
+        ("0.001", 0.001),
+    ],
+)
+def test_numbers_as_written(text: str, value: float) -> None:
+    found = parse_number(text, "--budget")
+    assert (found, type(found)) == (value, type(value))
+
+
+@pytest.mark.parametrize(("text", "value"), [("40%", 0.4), ("0.4", 0.4), ("100 %", 1), ("12.5%", 0.125)])
+def test_shares_as_written(text: str, value: float) -> None:
+    assert parse_number(text, "--mfu", percent=True) == value
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "0", "0.0", "-1", "+1", "1e-3", "1e31", "2e30", "nan", "inf", "1,00", "٣", "1m", "40%", "1.2.3", "e5", ".5"],
+)
+def test_what_is_no_number_is_refused(text: str) -> None:
+    with pytest.raises(
+        SettingError, match=r"--budget is .*; it must be a number above 0, such as 2\.5, 60k or 3\.8e25"
+    ):
+        parse_number(text, "--budget")
