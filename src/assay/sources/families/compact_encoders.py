@@ -239,15 +239,9 @@ _MOBILE_ENDS: dict[str, Callable[[Config, Decoder], Ending | None]] = {
 )
 def mobilebert(c: Config) -> Encoder:
     """Sun et al. 2020: wide between layers, narrow within; several feed-forward layers behind one attention."""
-    made = bert_like(
-        c,
-        hidden_size=512,
-        num_hidden_layers=24,
-        num_attention_heads=4,
-        intermediate_size=512,
-        hidden_act="relu",
-        intra_bottleneck_size=128,
-    )
+    c.absent(hidden_size=512, num_hidden_layers=24, num_attention_heads=4, intermediate_size=512)
+    c.absent(hidden_act="relu", intra_bottleneck_size=128)
+    made = bert_like(c)
     d = made.width
     narrow = c.size("intra_bottleneck_size") if c.flag("use_bottleneck", True) else None
     whole = narrow or d
@@ -260,28 +254,12 @@ def mobilebert(c: Config) -> Encoder:
         c.fail("key_query_shared_bottleneck", f"the opposite of use_bottleneck_attention, {str(alone).lower()}")
     named = c.word("normalization_type", "no_norm", ("no_norm", "layer_norm"))
     norm = Affine("layernorm", "gain+bias") if named == "no_norm" else norm_of(c)
-    stacked = c.size("num_feedforward_networks", 4)
-    layer = Bottlenecked(
-        (),
-        "",
-        heads,
-        each,
-        narrow,
-        c.size("intermediate_size"),
-        stacked,
-        not alone,
-        activation(c, default=None),
-        norm,
-    )
+    stacked, act = c.size("num_feedforward_networks", 4), activation(c, default=None)
+    layer = Bottlenecked((), "", heads, each, narrow, c.size("intermediate_size"), stacked, not alone, act, norm)
     words = c.size("embedding_size", 128)
     if words >= d:
         c.fail("embedding_size", f"below hidden_size, {d}: the head has a row for each of the rest")
-    embedding = Trigrams(
-        made.embedding.vocab,
-        d,
-        words,
-        norm=norm,
-        tables=(("position", made.limit or 0), ("type", c.size("type_vocab_size"))),
-        neighbours=3 if c.flag("trigram_input", True) else 1,
-    )
+    rows = (("position", made.limit or 0), ("type", c.size("type_vocab_size")))
+    near = 3 if c.flag("trigram_input", True) else 1
+    embedding = Trigrams(made.embedding.vocab, d, words, norm=norm, tables=rows, neighbours=near)
     return replace(made, embedding=embedding, layers=(layer,) * depth(c), names=_mobile_names(stacked))

@@ -150,23 +150,18 @@ def recurrent_gemma(c: Config) -> Decoder:
     width, layers = c.size("hidden_size", 2560), depth(c, 26)
     norm = replace(rms(c), unit_offset=True)
     c.absent(num_attention_heads=10)
-    query = c.size("num_attention_heads")
-    each = c.maybe("head_dim") or c.divides("hidden_size", width, "num_attention_heads", query)
-    kv = c.maybe("num_key_value_heads") or query
-    c.divides("num_attention_heads", query, "num_key_value_heads", kv)
+    h = heads(c, width)
     inner = c.maybe("lru_width") or width
     share(c, "num_attention_heads", inner, "lru_width")
     act = activation(c, "hidden_activation", "gelu_pytorch_tanh")
     bodies: dict[str, Body] = {
         "attention": Attention(
-            query,
-            kv,
-            each,
+            *h,
             bias="qkvo" if c.flag("attention_bias", False) else "o",
-            positions=rope(c, each, partial=0.5),
+            positions=rope(c, h.width, partial=0.5),
             window=c.size("attention_window_size", 2048),
         ),
-        "recurrent": GatedLru(inner, query, c.size("conv1d_width", 4), act),
+        "recurrent": GatedLru(inner, h.query, c.size("conv1d_width", 4), act),
     }
     listed = c.sequence("block_types", lambda v: v in bodies, f"one of {', '.join(bodies)}")
     if listed == []:
@@ -178,16 +173,8 @@ def recurrent_gemma(c: Config) -> Decoder:
     mlp = Mlp(both // 2, True, act, "gud")
     kinds = [pattern[i % len(pattern)] for i in range(layers)]
     made = by_kind(kinds, lambda kind: pre_norm(bodies[kind], mlp, norm, kind))
-    return stack(
-        c,
-        made,
-        width,
-        norm,
-        vocab=256000,
-        tied=True,
-        embedding_scale=math.sqrt(width),
-        softcap=c.number("logits_soft_cap", 30.0),
-    )
+    cap = c.number("logits_soft_cap", 30.0)
+    return stack(c, made, width, norm, vocab=256000, tied=True, embedding_scale=math.sqrt(width), softcap=cap)
 
 
 _RWKV_LAYER = "rwkv.blocks.{i}."

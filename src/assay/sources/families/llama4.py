@@ -40,6 +40,8 @@ LLAMA4 = {
     ),
 }
 
+CHUNKED = "chunked_attention"
+
 
 @family(
     "llama4_text",
@@ -57,20 +59,12 @@ def llama4_text(c: Config) -> Decoder:
     bias = biased(c, "attention_bias", "qkvo")
     turned = turning(c, n)
     chunk = c.maybe("attention_chunk_size", 8192)
-    kinds = windows(
-        c,
-        n,
-        lambda i: "chunked_attention" if turned[i] and chunk is not None else FULL,
-        (FULL, "chunked_attention"),
-    )
-    if "chunked_attention" in kinds and chunk is None:
+    kinds = windows(c, n, lambda i: CHUNKED if turned[i] and chunk is not None else FULL, (FULL, CHUNKED))
+    if CHUNKED in kinds and chunk is None:
         c.fail("attention_chunk_size", "an integer of at least 1 where layers are chunked")
     qk_norm = Norm(affine="none", eps=norm.eps) if c.flag("use_qk_norm", True) else None
     floor, by = c.positive("floor_scale", 8192), c.positive("attn_scale", 0.1)
-    tempered = c.data.get("attn_temperature_tuning", True)
-    if not isinstance(tempered, int):  # older files have a number for true
-        c.fail("attn_temperature_tuning", "true or false")
-    c.skip("attn_temperature_tuning")
+    tempered = _tempered(c)
     positions = rope(c, h.width, 5e5, style="interleaved")
     act = activation(c)
     mlp = Mlp(c.size("intermediate_size_mlp", 16384), activation=act)
@@ -88,13 +82,22 @@ def llama4_text(c: Config) -> Decoder:
             norm_late=True,
             positions=positions if turns else None,
             temper=("next_log", floor, by) if tempered and not turns else None,
-            chunk=chunk if kind == "chunked_attention" else None,
+            chunk=chunk if kind == CHUNKED else None,
         )
         words = label(kind, "" if turns else "no positions", "experts" if sparse else "dense")
         return pre_norm(attention, moe if sparse else mlp, norm, words)
 
     layers = by_kind(list(zip(kinds, turned, mixed(c, n), strict=True)), layer)
     return stack(c, layers, d, norm, vocab=202048, trained=131072)
+
+
+def _tempered(c: Config) -> bool:
+    """Whether queries of layers without positions grow with their place."""
+    said = c.data.get("attn_temperature_tuning", True)
+    if not isinstance(said, int):  # older files have a number for true
+        c.fail("attn_temperature_tuning", "true or false")
+    c.skip("attn_temperature_tuning")
+    return bool(said)
 
 
 def turning(c: Config, n: int) -> list[bool]:

@@ -43,12 +43,7 @@ def mimo_v2_flash(c: Config) -> Decoder:
     value = c.size("v_head_dim", 128)
     scale = c.number("attention_value_scale", 0.707)
     bias = biased(c, "attention_bias", "qkv")
-    bits = c.sequence("hybrid_layer_pattern", lambda v: v in (0, 1), "0 for full, 1 for a window", n)
-    full = [i == 0 or (i + 1) % 6 == 0 for i in range(n)] if bits is None else [not bit for bit in bits]
-    kinds = windows(c, n, lambda i: FULL if full[i] else SLIDING)
-    window = window_of(c, kinds, 129)
-    if c.has("sliding_window_size") and window is not None:
-        window = c.size("sliding_window_size") + 1
+    kinds, window = _slides(c, n)
     freq = c.sequence("moe_layer_freq", lambda v: v in (0, 1), "0 for dense, 1 for experts", n)
     sparse = sparse_layers(c, n, lambda i: i > 0 if freq is None else bool(freq[i]))
     mlp = Mlp(c.size("intermediate_size", 16384), activation=activation(c))
@@ -79,6 +74,17 @@ def mimo_v2_flash(c: Config) -> Decoder:
         )
 
     return stack(c, layered(kinds, sparse, attention, mlp, moe, norm), d, norm, vocab=152576, trained=131072)
+
+
+def _slides(c: Config, n: int) -> tuple[list[str], int | None]:
+    """What each layer sees, and the window of those that see one."""
+    bits = c.sequence("hybrid_layer_pattern", lambda v: v in (0, 1), "0 for full, 1 for a window", n)
+    full = [i == 0 or (i + 1) % 6 == 0 for i in range(n)] if bits is None else [not bit for bit in bits]
+    kinds = windows(c, n, lambda i: FULL if full[i] else SLIDING)
+    window = window_of(c, kinds, 129)
+    if c.has("sliding_window_size") and window is not None:
+        window = c.size("sliding_window_size") + 1
+    return kinds, window
 
 
 def windowed_rope(c: Config, width: int, base: float, partial: float) -> Rope:
