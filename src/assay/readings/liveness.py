@@ -12,6 +12,7 @@ from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from assay.formats import bytes_of
 from assay.kinds import kind_of
 from assay.kinds.training import INPUT, Passing, Store, Tape, Value, rule_of
+from assay.kinds.training.rows import WIDE_STATES
 from assay.kinds.training.tape import BEFORE, CACHE, STATES, Keeping
 from assay.readings.generate import chosen
 from assay.readings.order import carried, halves, in_order
@@ -165,9 +166,9 @@ class _Run(Forward):
         """One op, and what it leaves for the next pass."""
         tape, place = self.tape, (len(self.layers), at.index)
         start = tape.clock
-        if rule_of(at.op, tape.dtype) is None:
+        if rule_of(at.op) is None:
             self.unknown.setdefault(at.op.kind)
-        made = super().run(at, given, grad)
+        made = self._wide(at, given, grad) if at.op.kind in WIDE_STATES else super().run(at, given, grad)
         self._leave(at.op)
         tape.read(made, *given)
         if "part" in self.holds:
@@ -179,6 +180,17 @@ class _Run(Forward):
         if at.op.activations:
             self.last = made
         return made
+
+    def _wide(self, at: Passing, given: list[Value], grad: bool) -> Value:
+        """A recurrence: whatever goes in is made float32, and what comes out as what went in."""
+        tape, dtype = self.tape, self.tape.dtype
+        wide = [tape.cast(value, "fp32") for value in given]
+        tape.dtype = "fp32"
+        try:
+            made = super().run(at, wide, grad)
+        finally:
+            tape.dtype = dtype
+        return tape.cast(made, dtype)
 
     def _hold(self, values: Iterable[Value]) -> None:
         """They are there until now."""

@@ -34,7 +34,8 @@ def append(at: Passing, x: Value) -> Value:
         kept = tape.given(op.axes, tape.cache.dtype)
         kept.store.bytes = room
         tape.leave(kept.store)
-        return kept if held and kept.dtype == x.dtype else tape.clone(y) if held else y
+        kept.dtype = x.dtype  # a kernel reads it as it is
+        return kept if held else y
     if held or tape.cache.copied:
         y = tape.read(tape.new(op.axes, x.grad, x.dtype), x)
     kept = y if tape.cache.dtype == x.dtype else tape.cast(y, tape.cache.dtype)

@@ -77,7 +77,9 @@ class Frame:
 
     def result(self, *own: str) -> Value:
         """What the steps made, stacked."""
-        return self.tape.order(self.tape.new(("n", "b", *self.lead, *own), True), self.at.op.axes)
+        each = self.tape.new(("n", "b", *self.lead, *own), True)
+        made = self.tape.new(("n", "b", *self.lead, *own), True)
+        return self.tape.order(self.tape.read(made, each), self.at.op.axes)
 
     def first(self) -> Value:
         """A state that is there before any token."""
@@ -98,10 +100,8 @@ def _times(x: Value, y: Value, at: Passing) -> Value:
 def _steps(frame: Frame, decays: Value, rows: Value, columns: Value, read: Value) -> None:
     """Each step: the state times its decay, rows x columns onto it, a product with what reads it."""
     tape = frame.tape
-    if not tape.grads:  # of a step the state before, decayed, and after
-        before = frame.first()
-        faded = frame.states()
-        tape.read(frame.states(), before, faded, decays, rows, columns, read)
+    if not tape.grads:
+        _at_once(frame, frame.states(), decays, rows, columns, read)
         return
     if decays.grad:
         tape.keep(frame.first())
@@ -109,6 +109,17 @@ def _steps(frame: Frame, decays: Value, rows: Value, columns: Value, read: Value
         tape.keep(decays)
     tape.keep(*([columns] if rows.grad else []), *([rows] if columns.grad else []), read)
     tape.keep(frame.states())
+
+
+def _at_once(frame: Frame, faded: Value, *given: Value) -> None:
+    """What the last step has at hand where nothing is kept: the first state, which the caller holds, those before it,
+    decayed and after, and what the steps so far gave.
+    """
+    tape = frame.tape
+    done = tape.axis("done", tape.real["n"] - 1, tape.sizes["n"] - 1)
+    found = tape.new(tuple(done if a == "n" else a for a in frame.at.op.axes))
+    before = [frame.first(), *([frame.states()] if tape.sizes["n"] > 1 else [])]
+    tape.read(frame.states(), found, faded, *before, *given)
 
 
 @recurs("mamba2")
@@ -142,7 +153,7 @@ def mamba(at: Passing, u: Value, t: Value, w: Value, r: Value) -> Value:
     writes, reads = (frame.flat(frame.given(x, column), column) for x in (w, r))
     decays = frame.states()  # exponentials of each step keep themselves
     tape.keep(decays)
-    _steps(frame, decays, rows, writes, reads)
+    _steps(frame, decays if tape.grads else spans, rows, writes, reads)
     return frame.result(row)
 
 
@@ -160,8 +171,11 @@ def delta(at: Passing, q: Value, k: Value, v: Value, w: Value, t: Value) -> Valu
         q, k = _unit(q, row, at), _unit(k, row, at)
     keys, values = frame.flat(k, row), frame.flat(frame.given(v, column), column)
     rates, queries = frame.flat(frame.given(w)), frame.flat(tape.linear_in(q), row)
-    tape.keep(frame.first(), *([decays] if tape.sizes["n"] > 1 else []))
     errors = (*frame.lead, column)
+    if not tape.grads:
+        _at_once(frame, frame.states(*errors), keys, values, rates, queries, decays)
+        return frame.result(column)
+    tape.keep(frame.first(), *([decays] if tape.sizes["n"] > 1 else []))
     tape.keep(frame.states(), keys, frame.states(*errors), rates, frame.states(*errors), queries, frame.states())
     del values  # only taken from
     return frame.result(column)
@@ -317,7 +331,7 @@ def conv(at: Passing, x: Value, more: Value | None = None) -> Value:
         tape.keep(tape.new(both), tape.new(both))
         return tape.order(tape.new(("b", "n", *results), True), op.axes)
     tape.keep(*([padded] if kernel.grad else []), *([kernel] if x.grad else []))
-    return tape.order(tape.new(("b", *results, "n"), True), op.axes)
+    return tape.order(tape.read(tape.new(("b", *results, "n"), True), padded), op.axes)
 
 
 @saves("shift")
