@@ -13,6 +13,7 @@ from commandline import answer, document
 
 import assay
 from assay.cli import main
+from assay.report.explain_text import origin
 
 sympy = pytest.importorskip("sympy")
 
@@ -97,6 +98,46 @@ def test_letters_name_their_config_keys(capsys: pytest.CaptureFixture[str], tmp_
 def test_a_part_that_stood_before_is_named(capsys: pytest.CaptureFixture[str]) -> None:
     out = answer(capsys, "explain", "deepseek-v3", "parameters")
     assert "  attention   as in dense: 187,105,280" in out.splitlines()
+
+
+# typed from the config classes of the families
+KEYS: dict[str, dict[str, str]] = {
+    "gpt2": {"L": "n_layer", "d": "n_embd", "h": "n_head", "k": "= d/h", "f": "= 4d", "V": "vocab_size"},
+    "qwen2": {"g": "num_key_value_heads", "h": "num_attention_heads", "f": "intermediate_size", "d": "hidden_size"},
+    "mixtral": {"e": "num_local_experts", "g": "num_key_value_heads", "f": "intermediate_size"},
+    "deepseek_v3": {
+        "z": "kv_lora_rank",
+        "l": "q_lora_rank",
+        "o": "qk_nope_head_dim",
+        "p": "qk_rope_head_dim",
+        "v": "v_head_dim",
+        "s": "= moe_intermediate_size·n_shared_experts",
+        "f_1": "intermediate_size",
+        "f_2": "moe_intermediate_size",
+    },
+    "gemma2": {"k": "head_dim", "d": "hidden_size"},
+    "t5": {"d": "d_model", "k": "d_kv", "f": "d_ff", "h": "num_heads"},
+    "bert": {"f": "intermediate_size", "d": "hidden_size"},
+    "mamba2": {"S": "state_size", "Q": "head_dim", "G": "n_groups", "H": "= num_heads/n_groups"},
+    "qwen3_next": {"J": "linear_num_key_heads", "K": "linear_conv_kernel_dim", "S": "linear_key_head_dim"},
+    "whisper": {"f_1": "encoder_ffn_dim", "f_2": "decoder_ffn_dim", "h_2": "decoder_attention_heads"},
+    "vit": {"P": "= image_size/patch_size·(image_size/patch_size) + 1", "y": "patch_size", "i": "num_channels"},
+}
+
+
+@pytest.mark.parametrize("family", KEYS)
+def test_letters_name_the_keys_of_their_families(family: str) -> None:
+    made = assay.explain(assay.load({"model_type": family}), "parameters")
+    found = {str(letter.symbol): origin(letter, made) for letter in made.legend}
+    assert {letter: found.get(letter) for letter in KEYS[family]} == KEYS[family]
+
+
+def test_keys_stand_upright_in_formulas() -> None:
+    """Of a config key within $ signs, no word below the line."""
+    made = assay.explain(assay.load({"model_type": "deepseek_v3"}), "parameters", "experts")
+    key = r"$= \mathtt{moe\_intermediate\_size} \cdot \mathtt{n\_shared\_experts}$"
+    assert key in made.markdown()
+    assert key in made.latex()
 
 
 @pytest.mark.parametrize("preset", SHAPES)

@@ -28,7 +28,17 @@ def test_the_table_that_an_article_breaks_off_with(capsys: pytest.CaptureFixture
     d, h = 768, 12
     lengths = "128,512,1Ki:16Ki"
     out = answer(
-        capsys, "gpt-2", "--set", "layers=1", "--set", "context=16384", "--tokens", lengths, "--figure", "attention"
+        capsys,
+        "sweep",
+        "gpt-2",
+        "--set",
+        "layers=1",
+        "--set",
+        "context=16384",
+        "--tokens",
+        lengths,
+        "--figure",
+        "attention",
     )
     _, common, _, head, *rows = [line for line in out.splitlines() if not line.startswith("·")]
     assert "convention stable-softmax" in common

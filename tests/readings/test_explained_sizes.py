@@ -11,6 +11,7 @@ from assay.errors import SettingError, SizeError, SourceError
 from assay.readings.count import count
 from assay.readings.explain import Derivation, derive
 from assay.records import replace
+from assay.report.explain_text import origin
 from assay.sources.families import FAMILIES
 from assay.sources.huggingface import read_config
 from assay.spec import Model
@@ -101,6 +102,16 @@ def test_every_family_at_its_own_sizes(family: str) -> None:
     exact = count(model).flops.total
     assert made.number == exact
     assert compiled(made, made.closed)(values) == exact
+
+
+@pytest.mark.parametrize("figure", ["parameters", "flops"])
+@pytest.mark.parametrize("family", sorted(FAMILIES))
+def test_every_letter_says_what_it_is_and_where_it_is_from(family: str, figure: str) -> None:
+    made = derive(model_of(family), figure)
+    for letter in made.legend:
+        assert letter.says, letter
+        assert letter.definition is None or not letter.origin
+        assert str(letter.symbol).startswith("L") or origin(letter, made), letter
 
 
 def test_a_formula_that_is_off_is_seen() -> None:

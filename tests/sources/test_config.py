@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import assay
 from assay.errors import SourceError
-from assay.sources.config import DEPTH, LARGEST, Config
+from assay.sources.config import DEPTH, LARGEST, Config, Read
 from assay.sources.shown import LONGEST, LONGEST_NAME, name, short
 
 
@@ -21,7 +22,40 @@ def test_sizes_remember_their_key() -> None:
     c = config(width=8, heads=None)
     assert (c.size("width"), c.size("width").key) == (8, "width")
     assert (c.size("depth", 3), c.maybe("heads"), c.maybe("heads", 5), c.maybe("kv", 5)) == (3, None, None, 5)
-    assert type(c.size("width") * 2) is int
+
+
+MADE = {  # of a = 4096, b = 32, c = 5
+    "a // b": "a/b",
+    "2 * a": "2·a",
+    "(a + b) * c": "(a + b)·c",
+    "a - (b - c)": "a − (b − c)",
+    "a - b - c": "a − b − c",
+    "a // (b * 2)": "a/(b·2)",
+    "a // (a // b)": "a/(a/b)",
+    "a // c * 2": "⌊a/c⌋·2",
+    "sum([a, b])": "a + b",
+    "a * 1": "a",
+    "a // 1": "a",
+    "0 + a - 0": "a",
+    "c - b": None,  # a difference below nothing is no size
+    "-(-a // c)": None,
+    "True * a": None,
+}
+
+
+@pytest.mark.parametrize("text", MADE)
+def test_sizes_made_of_others_say_of_which(text: str) -> None:
+    numbers = {"a": 4096, "b": 32, "c": 5}
+    made = eval(text, {name: Read(value, name) for name, value in numbers.items()})
+    assert made == eval(text, numbers)
+    assert getattr(made, "key", None) == MADE[text]
+
+
+def test_readings_give_plain_integers() -> None:
+    """Sizes that segments and towers take of a config remember no key: figures are plain integers."""
+    model = assay.load({"model_type": "vit", "num_hidden_layers": 2})
+    assert type(model.segments[0].axes["n"]) is type(model.width) is int
+    assert type(assay.count(model).flops.total) is int
 
 
 @pytest.mark.parametrize("value", [True, 8.0, "8", None, [], {}, 0, -1, LARGEST + 1])

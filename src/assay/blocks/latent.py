@@ -43,7 +43,7 @@ class Latent:
             "z": self.latent,
             "o": self.plain,
             "p": self.rotary,
-            "k": int(self.plain) + int(self.rotary),
+            "k": self.plain + self.rotary,
             "v": self.value_width,
             "l": self.query_rank,
         }

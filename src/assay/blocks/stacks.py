@@ -200,7 +200,8 @@ class Decoder:
     @property
     def width(self) -> int:
         """Of the residual stream."""
-        return int(self.embedding.width)
+        width: int = self.embedding.width
+        return width
 
     @property
     def depth(self) -> int:

@@ -64,7 +64,7 @@ class Patches:
     @property
     def length(self) -> int:
         """Positions of an image of the one size."""
-        return int(self.patches or 0) + sum(many for _, many in (*self.tokens, *self.late))
+        return (self.patches or 0) + sum(many for _, many in (*self.tokens, *self.late))
 
     def ops(self) -> list[Op]:
         """From `pixels` to `x[b n d]`."""

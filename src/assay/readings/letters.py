@@ -67,6 +67,11 @@ LATENT = {
 }
 
 
+def is_expression(key: str) -> bool:
+    """True for an origin that is made of config keys, `hidden_size/num_attention_heads`, and false for a key."""
+    return any(sign in key for sign in (" ", "·", "/", "⌊"))
+
+
 def algebra() -> Any:
     """SymPy. Raises SettingError with what to install where it is missing."""
     try:

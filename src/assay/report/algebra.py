@@ -6,6 +6,7 @@ tokens first; in a term layers, batch and tokens stand before widths: L(8nd² + 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -75,6 +76,15 @@ class Script:
             word = "ceil" if up else "floor"
             return rf"\left\l{word} {inner} \right\r{word}"
         return f"⌈{inner}⌉" if up else f"⌊{inner}⌋"
+
+    def keys(self, expression: str) -> str:
+        """An expression of config keys and letters."""
+        if not self.latex:
+            return expression
+        made = re.sub(r"[A-Za-z_][\w.]+", lambda key: rf"\mathtt{{{key[0].replace('_', chr(92) + '_')}}}", expression)
+        for sign, command in (("·", r" \cdot "), ("−", "-"), ("⌊", r"\lfloor "), ("⌋", r" \rfloor")):
+            made = made.replace(sign, command)
+        return made
 
     def number(self, value: int) -> str:
         """An integer."""

@@ -7,13 +7,14 @@ from typing import Any
 
 from assay.readings.conventions import CONVENTIONS
 from assay.readings.explain import FIGURES, Derivation, Stage, Step, Sum
-from assay.readings.letters import SETTING, Letter
+from assay.readings.letters import SETTING, Letter, is_expression
 from assay.report.algebra import TEXT, Script, joined, rank, split, terms, write
 from assay.report.table import WIDTH, Style, table, wrap
 from assay.report.units import digits, layer_ranges
 from assay.spec import Op
 
 MARK = "    "
+NO_KEY = "no key of its own"  # the same in all models of its type
 
 
 def report(made: Derivation, style: Style) -> list[str]:
@@ -180,15 +181,16 @@ def _conditions(made: Derivation, style: Style) -> list[str]:
 
 
 def origin(letter: Letter, made: Derivation, script: Script = TEXT) -> str:
-    """Where a letter's value came from: a config key, an option, or other letters."""
+    """Where a letter's value came from: a config key or several, an option, or other letters."""
     if letter.definition is not None:
         return f"= {write(letter.definition, script)}"
     axis, _ = split(str(letter.symbol))
-    if letter.origin:
+    if letter.origin and not is_expression(letter.origin):
         return letter.origin
     if axis in SETTING and not letter.where:
         return SETTING[axis]
-    return derived(axis, letter, made)
+    found = derived(axis, letter, made) or letter.origin
+    return f"= {script.keys(found)}" if found else "" if axis == "L" else NO_KEY
 
 
 def derived(axis: str, letter: Letter, made: Derivation) -> str:
@@ -207,13 +209,13 @@ def derived(axis: str, letter: Letter, made: Derivation) -> str:
         return of if of in letters else block.origins.get(of, of)
 
     if axis == "r" and size("g") * letter.value == size("h") > 0:
-        return f"= {name('h')}/{name('g')}"
+        return f"{name('h')}/{name('g')}"
     if axis == "k" and size("o") and size("o") + size("p") == letter.value:
-        return f"= {name('o')} + {name('p')}"
+        return f"{name('o')} + {name('p')}"
     if axis in ("k", "v") and size("h") * letter.value == size("d") > 0:
-        return f"= {name('d')}/{name('h')}"
+        return f"{name('d')}/{name('h')}"
     if axis == "f" and letter.value == 4 * size("d"):
-        return f"= 4{name('d')}" if name("d") == "d" else f"= 4 {name('d')}"
+        return f"4{name('d')}" if name("d") == "d" else f"4·{name('d')}"
     return ""
 
 

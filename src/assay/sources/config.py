@@ -7,14 +7,19 @@ from collections.abc import Callable, Collection, Mapping
 from typing import Any, NoReturn
 
 from assay.errors import SourceError
+from assay.records import replace
 from assay.sources.shown import short
+from assay.spec import Model, Segment
 
 LARGEST = 10**12  # no width, depth or vocabulary is larger: a value beyond is a slip
 DEPTH = 100_000  # nor is a model deeper
 
 
 class Read(int):
-    """An integer that remembers the config key it was read from. Arithmetic gives plain ints."""
+    """An integer that remembers the config key it was read from, and of a sum, product or quotient what it is of.
+
+    `key` is the key, or an expression of keys: `hidden_size/num_attention_heads`.
+    """
 
     key: str
 
@@ -26,6 +31,81 @@ class Read(int):
 
     def __getnewargs__(self) -> tuple[int, str]:  # type: ignore[override]  # int's own has the value alone
         return int(self), self.key
+
+    def __add__(self, other: int, /) -> int:
+        return _made(int.__add__(self, other), self, " + ", other)
+
+    def __radd__(self, other: int, /) -> int:
+        return _made(int.__radd__(self, other), other, " + ", self)
+
+    def __sub__(self, other: int, /) -> int:
+        return _made(int.__sub__(self, other), self, " − ", other)
+
+    def __rsub__(self, other: int, /) -> int:
+        return _made(int.__rsub__(self, other), other, " − ", self)
+
+    def __mul__(self, other: int, /) -> int:
+        return _made(int.__mul__(self, other), self, "·", other)
+
+    def __rmul__(self, other: int, /) -> int:
+        return _made(int.__rmul__(self, other), other, "·", self)
+
+    def __floordiv__(self, other: int, /) -> int:
+        return _made(int.__floordiv__(self, other), self, "/", other)
+
+    def __rfloordiv__(self, other: int, /) -> int:
+        return _made(int.__rfloordiv__(self, other), other, "/", self)
+
+
+# what leaves the other side as it is, on the right of the sign and on the left of it
+_IDLE = {" + ": (0, 0), " − ": (0, None), "·": (1, 1), "/": (1, None)}
+
+
+def plain(model: Model) -> Model:
+    """The model with plain integers, which its readings give on: keys are kept beside the sizes of its blocks."""
+    found = {name: _plain(value) for name, value in vars(model).items() if isinstance(value, Read)}
+    if model.sight is not None:
+        found["sight"] = replace(model.sight, **{name: _plain(value) for name, value in vars(model.sight).items()})
+    return replace(model, segments=tuple(map(_settled, model.segments)), **found)
+
+
+def _settled(segment: Segment) -> Segment:
+    if not segment.axes and not isinstance(segment.passes, Read):
+        return segment
+    return replace(segment, axes=_plain(segment.axes), passes=int(segment.passes))
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Read):
+        return int(value)
+    if isinstance(value, tuple):
+        return tuple(map(_plain, value))
+    return {key: _plain(one) for key, one in value.items()} if isinstance(value, Mapping) else value
+
+
+def _made(value: Any, left: int, sign: str, right: int) -> int:
+    """The result of arithmetic, with the expression it is of; without one where a number in it is negative."""
+    if not isinstance(value, int) or isinstance(left, bool) or isinstance(right, bool) or min(left, right, value) < 0:
+        plain: int = value  # NotImplemented among it: the other side knows
+        return plain
+    after, before = _IDLE[sign]
+    if isinstance(left, Read) and right == after and not isinstance(right, Read):
+        return Read(value, left.key)
+    if isinstance(right, Read) and left == before and not isinstance(left, Read):
+        return Read(value, right.key)
+    inner = {" + ": "", " − ": " ", "·": " /", "/": " ·/"}[sign]  # signs on the right that need brackets
+    text = f"{_side(left, '' if sign in ' + − ' else ' ')}{sign}{_side(right, inner)}"
+    return Read(value, f"⌊{text}⌋" if sign == "/" and value * right != left else text)
+
+
+def _side(side: int, signs: str) -> str:
+    """The key of a number, or its digits; in brackets where one of some signs stands in it outside of brackets."""
+    text = side.key if isinstance(side, Read) else str(side)
+    depth, open_ = 0, False
+    for char in text:
+        depth += (char in "(⌊") - (char in ")⌋")
+        open_ = open_ or (not depth and char in signs)
+    return f"({text})" if open_ else text
 
 
 class Config:

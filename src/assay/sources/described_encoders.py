@@ -69,7 +69,7 @@ def _tables(c: Section, vocab: int, width: int, norm: Norm) -> Tables:
         c.fail("positions", f'"learned" where {table.path("positions")} is set')
     if table.has("bias") and not table.has("narrow"):
         raise SourceError(f"{c.where}: {table.path('bias')} says nothing where {table.path('narrow')} is not set")
-    positions = () if rows is None else (("position", int(rows)),)
+    positions = () if rows is None else (("position", rows),)
     further = tuple((name, table.child("tables").size(name)) for name in table.child("tables").data)
     kind = Tables
     if table.has("span"):

@@ -39,13 +39,13 @@ def _patches(c: Section, width: int, norm: Norm, learned: bool) -> Patches:
         else [c.size("image", most=LARGEST_SIDE)] * 2
     )
     patch = c.size("patch", most=LARGEST_SIDE)
-    count = (int(sides[0]) // patch) * (int(sides[1]) // patch) if sides else 0
+    count = (sides[0] // patch) * (sides[1] // patch) if sides else 0
     if count < 1:
         c.fail("patch", f"an integer of at most {c.path('image')}, {min(map(int, sides or [0]))}")
     early = _tokens(c, "tokens")
     given = {
         "channels": c.size("channels", 3),
-        "kernel": (int(patch), int(patch)),
+        "kernel": (patch, patch),
         "width": width,
         "patches": count,
         "tokens": early,

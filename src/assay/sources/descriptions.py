@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from assay.errors import SettingError, SizeError, SourceError
 from assay.records import dataclass
+from assay.sources.config import plain
 from assay.sources.described_kinds import KINDS, kind_of
 from assay.sources.fields import Section
 from assay.spec import Model
@@ -106,7 +107,7 @@ def _model(c: Section, name: str) -> Model:
         notes=(note,) if note else (),
     )
     names.check(made, kind)
-    return made
+    return plain(made)
 
 
 def _own_names(stack: Stack, names: Mapping[str, str]) -> Mapping[str, str]:

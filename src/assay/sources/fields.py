@@ -9,7 +9,7 @@ from typing import Any, Literal, NoReturn, Union, get_args, get_origin
 
 from assay.errors import SourceError
 from assay.records import MISSING, annotation_of, defaults_of, is_record
-from assay.sources.config import Config
+from assay.sources.config import Config, Read
 
 Words = Mapping[type[Any], Mapping[str, Any]]
 
@@ -143,7 +143,7 @@ class Reader:
         """The value of a key of `cls`. Raises SourceError."""
         if key not in self.c.data and default is not MISSING:
             self.c.used.add(key)
-            return default
+            return Read(default, self.c.path(key)) if type(default) is int else default
         hint = annotation_of(cls, key)
         options = get_args(hint) if get_origin(hint) in (Union, types.UnionType) else (hint,)
         if type(None) in options and self.c.data.get(key) == "none":

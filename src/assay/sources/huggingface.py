@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from assay.blocks import Decoder
 from assay.errors import SettingError, SizeError, SourceError
 from assay.sources.classes import choose, family_of, finish
-from assay.sources.config import Config
+from assay.sources.config import Config, plain
 from assay.sources.families import FAMILIES, Family
 from assay.sources.families.common import CAUSAL
 from assay.sources.harmless import HARMLESS, INERT, is_harmless, restates
@@ -79,6 +79,7 @@ def read_config(
             allowed=tuple(passed),
             notes=tuple(notes),
         )
+        model = plain(model)
         return model if scheme is None else _quantized(model, scheme)
     except SizeError as error:  # sizes that each fit, and do not fit each other
         raise SourceError(f"{where}: {error}") from None

@@ -106,7 +106,7 @@ def start(c: Config, width: int, **changes: Any) -> tuple[Patches, Sight, int]:
     patch, merge = c.size("patch_size"), c.size("spatial_merge_size", 2)
     c.inert("spatial_patch_size", int(patch))
     c.skip("model_type", "rope_parameters", *HARMLESS)
-    kernel = (int(c.size("temporal_patch_size", 2)), int(patch), int(patch))
+    kernel = (c.size("temporal_patch_size", 2), patch, patch)
     made = Patches(c.size("in_channels", 3), kernel, width, **changes)
     return made, any_size(patch * merge, merge * merge), merge * merge
 

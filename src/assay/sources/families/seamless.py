@@ -155,7 +155,7 @@ def speech(c: Config, encoder: SoundEncoder) -> EncoderDecoder:
     for key in c.data:
         if key.startswith(("t2u_", "vocoder_")):
             c.skip(key)
-    kernel, stride = int(c.size("adaptor_kernel_size")), int(c.size("adaptor_stride"))
+    kernel, stride = c.size("adaptor_kernel_size"), c.size("adaptor_stride")
     scale = width**0.5 if c.flag("scale_embedding", True) else None
     return EncoderDecoder(
         encoder,
