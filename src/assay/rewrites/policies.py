@@ -112,7 +112,7 @@ class _Written:
 def _joins(op: Op, following: Op) -> bool:
     """True where a branch ends: a product with a weight, ranks' parts of it added up, its bias too; then the stream."""
     ends = ends_sum(op) or biases(op) or (bool(op.weights) and kind_of(op).contracts)
-    return ends and _joined(following) and op.name in {t.name for t in following.inputs}
+    return op.part != "embedding" and ends and _joined(following) and op.name in {t.name for t in following.inputs}
 
 
 def _joined(op: Op) -> bool:
