@@ -11,15 +11,7 @@ from assay.blocks.encoders import Encoder, Pooler, Tables, Together
 from assay.blocks.kernels import Expected, Nystrom, Turned
 from assay.records import replace
 from assay.sources.config import Config
-from assay.sources.families.common import (
-    BASE,
-    MASKED,
-    QUESTION,
-    SEQUENCE,
-    TOKEN,
-    Class,
-    pre_norm,
-)
+from assay.sources.families.common import BASE, MASKED, QUESTION, SEQUENCE, TOKEN, Class, pre_norm
 from assay.sources.families.encoders import (
     BERT_HEAD,
     LAYER,

@@ -6,16 +6,7 @@ from assay.blocks import Attention, Decoder, Layer, Mlp, Moe, Router
 from assay.sources.config import Config
 from assay.sources.families.common import activation, by_kind, depth, family, heads, pre_norm, rms, rope, stack, under
 from assay.sources.families.dense import biased
-from assay.sources.families.experts import (
-    FURTHER,
-    LAYER,
-    MIXTRAL,
-    alike,
-    beside,
-    chosen,
-    packed,
-    sparse_layers,
-)
+from assay.sources.families.experts import FURTHER, LAYER, MIXTRAL, alike, beside, chosen, packed, sparse_layers
 
 ERNIE = {**MIXTRAL, **packed(Cr="gate.moe_statics.e_score_correction_bias[1 e]"), **beside()}
 

@@ -7,16 +7,7 @@ from typing import Any
 from assay.blocks import Decoder, Norm
 from assay.records import replace
 from assay.sources.config import Config
-from assay.sources.families.common import (
-    ACTIVATIONS,
-    activation,
-    family,
-    pre_norm,
-    rms,
-    rope,
-    sandwich,
-    under,
-)
+from assay.sources.families.common import ACTIVATIONS, activation, family, pre_norm, rms, rope, sandwich, under
 from assay.sources.families.dense import (
     FULL,
     LLAMA,

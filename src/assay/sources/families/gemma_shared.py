@@ -5,13 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from assay.blocks import Branch, Decoder, Head, Layer, Mlp, Norm, Router, Step
+from assay.blocks.altup import AltupDecoder, AltupLayer, LayerInputs
 from assay.blocks.shared_keys import (
-    AltupDecoder,
-    AltupLayer,
     AssistantDecoder,
     BesideMoe,
     LayerInput,
-    LayerInputs,
     ProjectedInput,
     ScaledLayer,
     SharedKeysAttention,

@@ -10,18 +10,7 @@ from assay.blocks.towers import Drawn, Multimodal, Tower
 from assay.records import replace
 from assay.sources.config import Config
 from assay.sources.families.clip import VISION, clip_vision
-from assay.sources.families.common import (
-    BASE,
-    CAUSAL,
-    Class,
-    activation,
-    depth,
-    family,
-    pre_norm,
-    rms,
-    rope,
-    under,
-)
+from assay.sources.families.common import BASE, CAUSAL, Class, activation, depth, family, pre_norm, rms, rope, under
 from assay.sources.families.dense import LLAMA
 from assay.sources.families.multimodal import base
 from assay.spec import Sight, ops

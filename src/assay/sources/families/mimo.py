@@ -5,17 +5,7 @@ from __future__ import annotations
 from assay.blocks import Attention, Decoder, Mlp, Rope
 from assay.records import replace
 from assay.sources.config import Config
-from assay.sources.families.common import (
-    activation,
-    depth,
-    family,
-    heads,
-    rms,
-    rope,
-    stack,
-    under,
-    windows,
-)
+from assay.sources.families.common import activation, depth, family, heads, rms, rope, stack, under, windows
 from assay.sources.families.dense import FULL, SLIDING, biased
 from assay.sources.families.experts import (
     CORRECTION,

@@ -8,17 +8,7 @@ from assay.blocks import Decoder, Head
 from assay.records import replace
 from assay.sources.config import Config
 from assay.sources.families.common import family, pre_norm, under
-from assay.sources.families.dense import (
-    FULL,
-    LLAMA,
-    SLIDING,
-    Defaults,
-    Dense,
-    biased,
-    dense,
-    layer_types,
-    window_of,
-)
+from assay.sources.families.dense import FULL, LLAMA, SLIDING, Defaults, Dense, biased, dense, layer_types, window_of
 
 _EXPORTED = ("max_cache_length", "mask_value", "linear_impl_type", "linear_block_size")  # notes of a phone's exporter
 

@@ -7,17 +7,7 @@ from typing import Any
 
 from assay.blocks import Attention, Decoder, Mlp, Moe, Router
 from assay.sources.config import Config
-from assay.sources.families.common import (
-    activation,
-    depth,
-    family,
-    heads,
-    rms,
-    rope,
-    stack,
-    under,
-    windows,
-)
+from assay.sources.families.common import activation, depth, family, heads, rms, rope, stack, under, windows
 from assay.sources.families.dense import FULL, SLIDING, biased
 from assay.sources.families.experts import (
     LAYER,

@@ -8,16 +8,7 @@ from assay.blocks.sparse_encoders import Spelled
 from assay.records import replace
 from assay.sources.config import Config
 from assay.sources.families.common import CAUSAL, PRETRAINING, Class
-from assay.sources.families.encoders import (
-    BERT_HEAD,
-    NEXT,
-    bert_classes,
-    bert_like,
-    encoder,
-    masked,
-    pooler,
-    stored,
-)
+from assay.sources.families.encoders import BERT_HEAD, NEXT, bert_classes, bert_like, encoder, masked, pooler, stored
 
 NAMES = stored("roc_bert.") | {
     "E_sound": "roc_bert.embeddings.pronunciation_embed.weight",

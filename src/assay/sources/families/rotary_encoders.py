@@ -9,12 +9,7 @@ from assay.blocks import Attention, Mlp
 from assay.blocks.encoders import Encoder, Tables
 from assay.records import dataclass
 from assay.sources.config import Config
-from assay.sources.families.common import (
-    activation,
-    depth,
-    heads,
-    rope,
-)
+from assay.sources.families.common import activation, depth, heads, rope
 from assay.sources.families.encoders import (
     CHOICE,
     DEFAULTS,

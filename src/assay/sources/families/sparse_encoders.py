@@ -5,15 +5,7 @@ from __future__ import annotations
 from assay.blocks import Attention, Decoder, Layer, Mlp
 from assay.blocks.encoders import Encoder, Pooler, Tables, Together
 from assay.blocks.long_source import BlockSparse
-from assay.blocks.sparse_encoders import (
-    Adapted,
-    Coarse,
-    Entities,
-    EntityHead,
-    NarrowedHead,
-    Numbered,
-    Reserved,
-)
+from assay.blocks.sparse_encoders import Adapted, Coarse, Entities, EntityHead, NarrowedHead, Numbered, Reserved
 from assay.records import replace
 from assay.sources.config import Config
 from assay.sources.families.bert_kin import always_pooled, with_attention

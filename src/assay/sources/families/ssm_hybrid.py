@@ -22,18 +22,7 @@ from assay.blocks import (
 from assay.blocks.mlp import ScaledMlp
 from assay.blocks.stacks import Scaled
 from assay.sources.config import Config
-from assay.sources.families.common import (
-    activation,
-    by_kind,
-    depth,
-    family,
-    heads,
-    pre_norm,
-    rms,
-    rope,
-    stack,
-    under,
-)
+from assay.sources.families.common import activation, by_kind, depth, family, heads, pre_norm, rms, rope, stack, under
 from assay.sources.families.dense import LLAMA, biased
 from assay.sources.families.experts import LAYER, packed
 from assay.sources.families.granite_moe import GRANITE, granite_experts, granite_stack

@@ -14,18 +14,7 @@ from assay.blocks.stacks import Body
 from assay.records import replace
 from assay.sources.config import Config
 from assay.sources.families.bart import projections, sides
-from assay.sources.families.common import (
-    ACTIVATIONS,
-    BASE,
-    ENCODER,
-    SEQ2SEQ,
-    Class,
-    Names,
-    depth,
-    family,
-    rms,
-    under,
-)
+from assay.sources.families.common import ACTIVATIONS, BASE, ENCODER, SEQ2SEQ, Class, Names, depth, family, rms, under
 
 
 def feed_forward(at: int, path: str = "DenseReluDense", up: str = "wi_1") -> dict[str, str]:
