@@ -2,7 +2,8 @@
 arXiv:2301.13310).
 
 Axes: Y layers, p the width of a layer's own input, U rows of its table; S streams, Q those beside the first, A and O
-streams before and after a prediction, K one stream, R the rank of the learned residual.
+streams before and after a prediction, K one stream, R the rank of the learned residual, o the width behind a matrix
+of a stream.
 """
 
 from __future__ import annotations
