@@ -52,7 +52,9 @@ if TYPE_CHECKING:
     from assay.readings.count import Cache, Count, Flops, Parameters, Row, count
     from assay.readings.crossovers import Crossover, Regime, crossovers, regimes
     from assay.readings.machines import Machines
+    from assay.readings.memory import Memory, memory
     from assay.readings.setting import Setting
+    from assay.readings.step import TrainingMemory, training_memory
     from assay.readings.tensors import Entry, tensors
     from assay.readings.training import Training, training
     from assay.readings.utilization import Utilization, flops_per_token, mfu
@@ -87,6 +89,7 @@ __all__ = [
     "Machines",
     "MeasureError",
     "Measurement",
+    "Memory",
     "Model",
     "NotationError",
     "Op",
@@ -103,6 +106,7 @@ __all__ = [
     "Sweep",
     "Tensor",
     "Training",
+    "TrainingMemory",
     "TrainingRun",
     "UnknownModel",
     "Utilization",
@@ -121,6 +125,7 @@ __all__ = [
     "learn",
     "load",
     "measure",
+    "memory",
     "mfu",
     "regimes",
     "shifted",
@@ -128,6 +133,7 @@ __all__ = [
     "tensors",
     "train",
     "training",
+    "training_memory",
 ]
 
 # where each public name is defined: imported when it is first asked for, so that `import assay` costs next to nothing
@@ -143,7 +149,9 @@ _HOME = {
     "assay.readings.count": "Cache Count Flops Parameters Row count",
     "assay.readings.crossovers": "Crossover Regime crossovers regimes",
     "assay.readings.machines": "Machines",
+    "assay.readings.memory": "Memory memory",
     "assay.readings.setting": "Setting",
+    "assay.readings.step": "TrainingMemory training_memory",
     "assay.readings.tensors": "Entry tensors",
     "assay.readings.training": "Training training",
     "assay.readings.utilization": "Utilization flops_per_token mfu",

@@ -41,6 +41,25 @@ class Moment:
 
 
 @dataclass(frozen=True)
+class Work:
+    """FLOPs of one pass and its backward pass: the model's own, and what runs again."""
+
+    forward: int
+    backward: int
+    again: int
+
+    @property
+    def flops(self) -> int:
+        """The model's own, which MFU is of."""
+        return self.forward + self.backward
+
+    @property
+    def executed(self) -> int:
+        """All that is run, which HFU is of."""
+        return self.flops + self.again
+
+
+@dataclass(frozen=True)
 class Kept:
     """What one layer keeps for the backward pass, and how often a layer like it stands in the model."""
 
@@ -63,6 +82,7 @@ class TrainingMemory:
     loss: int
     layers: tuple[Kept, ...]
     timeline: tuple[Moment, ...] = field(repr=False)
+    work: Work
     setting: Setting
     policy: str
     attention: str
@@ -110,7 +130,7 @@ def training_memory(
 
     `policy` is whose execution is told: `transformers`, the public implementation run eagerly, or `ours`, that of
     `assay.build`; `attention` is fused in one kernel, or plain, op by op. `precision` and `optimizer` are as in
-    `states`. `recompute` is none, attention, layers, or how many layers run again together; `accumulation` how many
+    `states`. `recompute` is none, attention, layer, or how many layers run again together; `accumulation` how many
     passes are added up before a step; `logits_chunk` for how many tokens of each sequence head and loss run at a time,
     made again in the backward pass. `workspace` are bytes of the matrix library, by default on a GPU a measured 68 MB.
     Raises SettingError and SizeError.
@@ -141,6 +161,7 @@ def training_memory(
         loss,
         layers,
         tuple(_timeline(walk, held, base)),
+        _work(walk),
         asked,
         policy,
         attention,
@@ -148,6 +169,13 @@ def training_memory(
         device,
         made.notes,
     )
+
+
+def _work(walk: Walk) -> Work:
+    """FLOPs of a pass; an op that runs again costs its forward work once more."""
+    ops = [op for _, layer in walk.finish() for op in layer]
+    again = sum(int(op.forward) for op in ops if op.op.again)
+    return Work(sum(int(op.forward) for op in ops), sum(int(op.backward) for op in ops), again)
 
 
 def _named(held: States) -> dict[str, int]:

@@ -143,10 +143,10 @@ class Walk(Traced):
         layers = 0
         for place, row in enumerate(self.layers):
             ops = row.segment.block.ops
-            whole = any(op.again == "layers" for op in ops)
+            whole = any(op.again == "layer" for op in ops)
             for index, op in enumerate(ops):
-                if op.again == "layers":
-                    found[place, index] = ("layers", layers // self.model.stretch)
+                if op.again == "layer":
+                    found[place, index] = ("layer", layers // self.model.stretch)
                 elif op.again:
                     found[place, index] = (op.again, place)
             layers += whole
@@ -192,8 +192,9 @@ class Walk(Traced):
 
     def maker(self, store: Store) -> Place:
         """The op that made it, or the first that keeps what none made."""
-        made: Any = store.maker
-        return self.until[id(store)] if made is None else made
+        made: Any = self.until[id(store)] if store.maker is None else store.maker
+        place, index = made
+        return place, index
 
     def saved_after(self) -> Size:
         """Bytes kept when the forward pass has ended."""

@@ -1,7 +1,7 @@
 """Recomputation: which ops are not kept for the backward pass and run again in it (Chen et al. 2016, arXiv:1604.06174).
 
 `attention` makes scores, their softmax and the sum of values again (Korthikanti et al. 2022, arXiv:2205.05198, section
-5: selective recomputation); `layers` every layer from its input; a number so many layers from the first one's input.
+5: selective recomputation); `layer` every layer from its input; a number so many layers from the first one's input.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from assay.errors import SettingError
 from assay.records import replace
 from assay.spec import Model, Op, Segment
 
-WAYS = ("none", "attention", "layers")
+WAYS = ("none", "attention", "layer")
 
 
 def recompute(model: Model, how: str | int = "none") -> Model:
@@ -19,14 +19,14 @@ def recompute(model: Model, how: str | int = "none") -> Model:
         return model
     if how == "attention":
         return replace(model, segments=tuple(_marked(s, how, scores=True) for s in model.segments))
-    stretch = 1 if how == "layers" else how
+    stretch = 1 if how == "layer" else how
     try:
         fits = stretch == int(stretch) >= 1 and stretch is not True
     except (TypeError, ValueError):
         fits = False
     if not fits:
         raise SettingError(f"recompute is {how!r}; known: {', '.join(WAYS)}, or a number of layers, 1 or more")
-    marked = tuple(_marked(s, "layers") if s.layers else s for s in model.segments)
+    marked = tuple(_marked(s, "layer") if s.layers else s for s in model.segments)
     return replace(model, segments=marked, stretch=int(stretch))
 
 

@@ -64,6 +64,8 @@ def _composed(at: Passing, given: Sequence[Value], heads: Axes, named: Sequence[
     """Where no kernel takes values of another width than keys: both products and a softmax, in float32."""
     tape = at.tape
     n, c, summed, width = named
+    if tape.autocast:
+        raise at.unknown("a CPU composes it, of values of another width than keys under autocast")
     q, k, v = (tape.cast(x, WIDE.get(x.dtype, x.dtype)) for x in given)
     q, k = tape.linear_in(q), tape.linear_in(k)
     if set(heads) - set(k.axes):

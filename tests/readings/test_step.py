@@ -1,0 +1,222 @@
+"""The moments of a training step: against every storage that PyTorch makes, by hand, and part by part."""
+
+from __future__ import annotations
+
+import contextlib
+import warnings
+import weakref
+from typing import Any
+
+import pytest
+
+import assay
+from assay.readings.step import WORKSPACE
+
+SMALL = {"hidden_size": 64, "num_hidden_layers": 3, "num_attention_heads": 4, "num_key_value_heads": 2}
+CONFIGS: dict[str, dict[str, Any]] = {
+    "llama": {"model_type": "llama", **SMALL, "intermediate_size": 160, "vocab_size": 101},
+    "tied": {"model_type": "llama", **SMALL, "intermediate_size": 160, "vocab_size": 3001, "tie_word_embeddings": True},
+    "qwen3": {"model_type": "qwen3", **SMALL, "head_dim": 16, "intermediate_size": 160, "vocab_size": 101},
+    "gpt2": {"model_type": "gpt2", "n_embd": 64, "n_layer": 3, "n_head": 4, "vocab_size": 101, "n_positions": 64},
+}
+BATCH, TOKENS = 2, 48
+
+
+def watched(config: dict[str, Any], attention: str, precision: str, again: bool) -> tuple[int, int]:
+    """Bytes that a step of the library makes: what is there when the backward pass starts, and at most after that."""
+    torch, transformers = pytest.importorskip("torch"), pytest.importorskip("transformers")
+    from torch.utils._python_dispatch import TorchDispatchMode
+    from torch.utils._pytree import tree_leaves
+
+    class Watch(TorchDispatchMode):  # type: ignore[misc]
+        """Storages that are alive, each once."""
+
+        def __init__(self) -> None:
+            super().__init__()
+            self.live = self.most = 0
+            self.known: dict[int, Any] = {}
+
+        def gone(self, key: int, size: int) -> None:
+            self.known.pop(key)
+            self.live -= size
+
+        def __torch_dispatch__(self, op: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            made = op(*args, **(kwargs or {}))
+            for tensor in tree_leaves(made):
+                if isinstance(tensor, torch.Tensor) and tensor.untyped_storage()._cdata not in self.known:
+                    storage = tensor.untyped_storage()
+                    key, size = storage._cdata, storage.nbytes()
+                    self.known[key] = weakref.ref(storage, lambda _, key=key, size=size: self.gone(key, size))
+                    self.live += size
+            self.most = max(self.most, self.live)
+            return made
+
+    warnings.simplefilter("ignore")
+    how = {"plain": "eager", "fused": "sdpa"}[attention]
+    made = transformers.AutoConfig.for_model(**config, bos_token_id=1, eos_token_id=2)
+    net = transformers.AutoModelForCausalLM.from_config(made, attn_implementation=how)
+    for module in net.modules():
+        if isinstance(module, torch.nn.Dropout):
+            module.p = 0.0
+    net = net.to(torch.bfloat16 if precision == "bf16" else torch.float32).train()
+    if again:
+        net.gradient_checkpointing_enable({"use_reentrant": False})
+    ids = torch.randint(0, 101, (BATCH, TOKENS))
+    labels, watch = ids.clone(), Watch()
+    for tensor in (*net.parameters(), *net.buffers(), ids, labels):
+        watch.known[tensor.untyped_storage()._cdata] = tensor
+    cast = torch.autocast("cpu", torch.bfloat16) if precision == "autocast" else contextlib.nullcontext()
+    with watch:
+        with cast:
+            loss = net(input_ids=ids, labels=labels, use_cache=False).loss
+        end, watch.most = watch.live, 0
+        loss.backward()
+    return end, watch.most
+
+
+@pytest.mark.parametrize("again", ["none", "layer"])
+@pytest.mark.parametrize("precision", ["fp32", "bf16", "autocast"])
+@pytest.mark.parametrize("attention", ["plain", "fused"])
+@pytest.mark.parametrize("name", CONFIGS)
+def test_moments_of_the_public_implementation(name: str, attention: str, precision: str, again: str) -> None:
+    """To the byte but for a position table and numbers alone; under autocast gradients are cast in another order."""
+    step = assay.training_memory(
+        assay.load(CONFIGS[name]),
+        BATCH,
+        TOKENS,
+        precision=precision,
+        attention=attention,
+        device="cpu",
+        recompute=again,
+    )
+    end, most = watched(CONFIGS[name], attention, precision, again == "layer")
+    assert abs(step.moment("end of forward").bytes - step.resident - end) <= 16
+    backward = max(moment.bytes for moment in step.timeline if moment.name.startswith("backward")) - step.resident
+    assert backward == pytest.approx(most, rel=0.02 if precision == "autocast" else 0, abs=16)
+
+
+def llama(**how: Any) -> Any:
+    return assay.training_memory(assay.load("llama-3-8b"), 1, 2048, **how)
+
+
+def test_every_moment_is_the_sum_of_its_parts() -> None:
+    step = llama(recompute="layer")
+    for moment in step.timeline:
+        assert moment.bytes == sum(moment.parts.values())
+        assert min(moment.parts.values()) >= 0
+    assert step.peak.bytes == max(moment.bytes for moment in step.timeline)
+    p = assay.count(assay.load("llama-3-8b")).parameters.total
+    between = step.timeline[0].parts
+    assert between["parameters"] == 2 * p
+    assert between["optimizer.exp_avg"] == between["optimizer.exp_avg_sq"] == 2 * p
+    assert between["workspace"] == WORKSPACE
+    assert between["inputs"] == 2 * 2048 * 8
+    assert step.timeline[-1].parts["gradients"] == 2 * p
+
+
+def test_a_layer_of_llama_by_hand() -> None:
+    """In bf16 by the public implementation, its attention fused: norms 2 x (4 + 2 + 2), q k v o 2 each, MLP 4 x 2."""
+    n, d, kv, f, h = 2048, 4096, 1024, 14336, 32
+    norm = n * d * (4 + 2 + 2) + 4 * n  # float32, before the gain, behind it; a root a row
+    attention = n * (2 * d + 2 * kv) * 2 + 4 * n * h  # q, k, v and the result; a logarithm a head
+    layer = 2 * norm + attention + 4 * n * f * 2
+    step = llama()
+    tables = 2 * n * 128 * 2
+    assert [(kept.name, kept.times, kept.bytes) for kept in step.layers] == [
+        ("layer", 1, layer + tables),
+        ("layer", 31, layer),
+        ("head", 1, norm),
+    ]
+    assert step.saved == 32 * layer + tables + norm
+    assert step.loss == n * 128256 * 4 + n * 8 + 4  # the log-softmax, labels shifted, their number
+
+
+def test_what_runs_again_is_not_kept() -> None:
+    n, d = 2048, 4096
+    every, some, none = llama(recompute="layer"), llama(recompute=4), llama()
+    norm, tables = n * d * (4 + 2 + 2) + 4 * n, 2 * n * 128 * 2
+    assert every.saved == 32 * n * d * 2 + tables + norm + 8 * n  # and positions, which each layer is given
+    assert some.saved == 8 * n * d * 2 + tables + norm + 8 * n
+    assert none.work.again == 0
+    count = assay.count(assay.load("llama-3-8b"), 1, n).flops
+    assert every.work.again == some.work.again == count.total - count.by_part["head"]
+    assert every.work.flops == none.work.flops
+    assert every.work.executed == every.work.flops + every.work.again
+
+
+def test_selective_recomputation_keeps_queries_keys_and_values_alone() -> None:
+    """What is made of scores goes (Korthikanti et al. 2022): of eager attention 6 bytes of each, and the copies."""
+    n, h = 2048, 32
+    plain, again = llama(attention="plain"), llama(attention="plain", recompute="attention")
+    scores = n * n * h * 6
+    copies = 2 * n * h * 128 * 2  # keys and values of every query head
+    own = 2 * n * 8 * 128 * 2  # as they are
+    mask = n * n * 2  # one for all layers, which run again
+    assert plain.saved - again.saved == 32 * (scores + copies - own) - mask
+    assert again.work.again == assay.count(assay.load("llama-3-8b"), 1, n).flops.attention_scores
+
+
+def test_a_loss_in_chunks_keeps_no_logits() -> None:
+    whole, parts = llama(), llama(logits_chunk=500)
+    assert parts.saved == whole.saved
+    assert parts.loss == 0
+    head = assay.count(assay.load("llama-3-8b"), 1, 2048).flops.by_part["head"]
+    assert parts.work.again == head
+    assert parts.work.flops == whole.work.flops
+    most = max(moment.bytes for moment in parts.timeline if "loss" in moment.name)
+    assert most < whole.peak.bytes
+
+
+def test_gradients_that_are_added_up_are_there_all_the_time() -> None:
+    p = assay.count(assay.load("llama-3-8b")).parameters.total
+    once, often = llama(), llama(accumulation=4)
+    assert often.resident - once.resident == 2 * p
+    assert all(moment.parts["gradients"] == 2 * p for moment in often.timeline)
+
+
+def test_master_weights_are_the_policys() -> None:
+    p = assay.count(assay.load("llama-3-8b")).parameters.total
+    assert llama(precision="mixed").resident - llama().resident == 4 * p + 2 * 2 * p
+    assert llama(precision="bf16", optimizer="sgd", workspace=0).resident == 2 * p + 2 * 2048 * 8
+
+
+@pytest.mark.parametrize(
+    ("how", "message"),
+    [
+        ({"recompute": "all"}, "recompute is 'all'; known: none, attention, layer, or a number of layers, 1 or more"),
+        ({"recompute": 0}, "recompute is 0; known: none"),
+        ({"recompute": 1.5}, r"recompute is 1\.5; known: none"),
+        ({"logits_chunk": 0}, "logits_chunk is 0; it must be an integer of at least 1"),
+        ({"device": "tpu"}, "device is 'tpu'; known: cpu, cuda"),
+        ({"workspace": -1}, "workspace is -1; it must be an integer of at least 0"),
+        ({"policy": "theirs"}, "policy is 'theirs'; known: ours, transformers"),
+    ],
+)
+def test_what_is_not_known_is_refused(how: dict[str, Any], message: str) -> None:
+    with pytest.raises((assay.SettingError, assay.SizeError), match=message):
+        llama(**how)
+
+
+def test_a_model_without_logits_has_no_loss() -> None:
+    config = {
+        "model_type": "llama",
+        **SMALL,
+        "intermediate_size": 160,
+        "vocab_size": 101,
+        "architectures": ["LlamaModel"],
+    }
+    with pytest.raises(assay.SettingError, match=r"a loss is known of logits \[b t V\]"):
+        assay.training_memory(assay.load(config), 1, 8)
+
+
+def test_moments_have_names() -> None:
+    step = llama()
+    assert step.moment("backward, loss").at == "logits.logs"
+    with pytest.raises(assay.SettingError, match="the step has no moment 'lunch'; it has between steps"):
+        step.moment("lunch")
+
+
+def test_arrays_are_refused() -> None:
+    numpy = pytest.importorskip("numpy")
+    with pytest.raises(assay.SettingError, match="of integers, not of arrays or symbols"):
+        assay.training_memory(assay.load("llama-3-8b"), 1, numpy.array([16, 32]))
