@@ -12,7 +12,7 @@ from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from assay.formats import bytes_of
 from assay.kinds import kind_of
 from assay.kinds.training import INPUT, Passing, Store, Tape, Value, rule_of
-from assay.kinds.training.rows import WIDE_STATES
+from assay.kinds.training.rows import in_float32, leaves
 from assay.kinds.training.tape import BEFORE, CACHE, STATES, Keeping
 from assay.readings.generate import chosen
 from assay.readings.order import carried, halves, in_order
@@ -23,7 +23,7 @@ from assay.spec import Model, Op, Segment
 
 STREAM, SHARED, SCORES, LOGITS = "residual stream", "masks and positions", "attention scores", "logits"
 GIVEN = "inputs"
-KEPT_BY_RULE = ("append", "hold")  # kinds whose rules say themselves what they leave
+VOCABULARY = "V"
 Place = tuple[int, int]  # a layer that was run, an op of it
 
 
@@ -168,7 +168,7 @@ class _Run(Forward):
         start = tape.clock
         if rule_of(at.op) is None:
             self.unknown.setdefault(at.op.kind)
-        made = self._wide(at, given, grad) if at.op.kind in WIDE_STATES else super().run(at, given, grad)
+        made = self._wide(at, given, grad) if in_float32(at.op) else super().run(at, given, grad)
         self._leave(at.op)
         tape.read(made, *given)
         if "part" in self.holds:
@@ -199,7 +199,7 @@ class _Run(Forward):
 
     def _leave(self, op: Op) -> None:
         kind, tape = kind_of(op), self.tape
-        if kind.state is None or tape.cache is None or op.kind in KEPT_BY_RULE or self.extent is None:
+        if kind.state is None or tape.cache is None or leaves(op) or self.extent is None:
             return
         dtype = tape.cache.state if kind.kept == "state" else tape.cache.dtype
         held = bytes_of(kind.state(op, self.extent), dtype)
@@ -244,11 +244,13 @@ class _Run(Forward):
         op = self.layers[place].block.ops[index]
         if store.shared:
             return SHARED
-        if self.last is not None and store is self.last.store and op.part.startswith("head"):
+        if op.part.startswith("head") and VOCABULARY in op.axes:
             return LOGITS
         if op.name == "x":
             return STREAM
-        return SCORES if op.part.endswith(".scores") else op.part.partition(".")[0]
+        keys = self.layers[place].extent.keys
+        pairs = any(a in keys and keys[a].queries in op.axes for a in op.axes)
+        return SCORES if pairs and op.part.endswith(".scores") else op.part.partition(".")[0]
 
     def _ends(self, store: Store) -> int:
         """The clock until which a storage is there, the pass's end behind all."""

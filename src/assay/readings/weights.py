@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from assay.errors import SettingError
 from assay.formats import bytes_of
+from assay.readings.setting import Setting
 from assay.readings.tensors import Entry, Stored, tensors
+from assay.records import replace
 from assay.size import Size
 from assay.spec import Model
 
@@ -39,3 +42,26 @@ def tensor_bytes(tensor: Stored, plain: str) -> Size:
         return bytes_of(tensor.elements, plain)
     count, outputs, inputs = tensor.matrices
     return count * tensor.format.bytes(outputs, inputs)
+
+
+def by_format(model: Model, asked: Setting) -> dict[str, int]:
+    """The same by what tensors are stored in, scales and tables with the matrices that they are of, the largest first.
+
+    Raises SettingError where the scheme is not known.
+    """
+    scheme = model.scheme if asked.quantized else None
+    if scheme is not None and scheme.unknown:
+        raise SettingError(
+            f"{model.name} quantizes weights in a format that is not known: {scheme.unknown}; weights= prices them"
+        )
+    if scheme is not None and scheme.total is not None:
+        return {scheme.says: int(scheme.total)}
+    found: dict[str, int] = {}
+    for entry in tensors(model):
+        plain = (scheme.buffers or asked.weights) if scheme is not None and entry.buffer else asked.weights
+        copies = len(entry.layers) or 1
+        for tensor in entry.checkpoint:
+            stored = tensor if scheme is not None else replace(tensor, format=None)
+            name = plain if stored.format is None else stored.format.says
+            found[name] = found.get(name, 0) + int(copies * stored.times * tensor_bytes(stored, plain))
+    return dict(sorted(found.items(), key=lambda one: -one[1]))

@@ -17,6 +17,7 @@ BACKWARD: dict[str, Backward] = {}
 BLIND = ("topk",)  # their results have no gradient
 HANDS_ON = ("add", "mask", "copy", "sum")  # the gradient of their result is that of their operands, unchanged
 WIDE_STATES = ("scan", "peak")  # what their steps cast is told in float32 alone
+LEAVING = ("append", "hold")  # their rules say what stays for the next pass
 
 
 def saves(*kinds: str) -> Callable[[Saves], Saves]:
@@ -52,6 +53,16 @@ def passes(op: Op) -> bool:
 def hands_on(op: Op) -> bool:
     """True where the gradient of the result is that of the operands, and no tensor of its own."""
     return op.kind in HANDS_ON and op.attr("scale") is None and op.attr("keep") is None
+
+
+def leaves(op: Op) -> bool:
+    """True where the rule of an op says itself what of it stays for the next pass."""
+    return op.kind in LEAVING
+
+
+def in_float32(op: Op) -> bool:
+    """True where whatever an op is given is made float32, and what it makes is cast back."""
+    return op.kind in WIDE_STATES
 
 
 def rule_of(op: Op, dtype: str = "fp32") -> Saves | None:
