@@ -193,6 +193,14 @@ def families_table() -> str:
     return markdown(supported(), refused())
 
 
+def chips_table() -> str:
+    """Every chip of the catalogue, and where its figures are from."""
+    from assay.hardware import chips
+    from assay.report.hardware import markdown
+
+    return markdown(chips())
+
+
 def sample_diff() -> str:
     """A family as it stands in its module, and its line of the index: what adding it takes."""
     from assay.sources.families import MODULES
@@ -213,6 +221,7 @@ GENERATED: dict[str, Callable[[], str | None]] = {
     "kinds": kinds_table,
     "help": helps,
     "families": families_table,
+    "chips": chips_table,
     "family": sample_diff,
     "python": python_reference,
     "held": held,
@@ -235,7 +244,7 @@ def regenerated(text: str) -> str:
 
 
 Witnesses = dict[str, dict[str, list[str]]]  # tests by figure by model_type
-WITNESSES = ROOT / "src/assay/sources/witnesses.json"
+WITNESSES, RUNS = (ROOT / f"src/assay/sources/{name}.json" for name in ("witnesses", "runs"))
 
 
 def gathered() -> str:
@@ -253,6 +262,15 @@ def gathered() -> str:
     return json.dumps(made, indent=1) + "\n"
 
 
+def unrun_types() -> str:
+    """Which types do not run, and why."""
+    import json
+
+    from samples import unrun
+
+    return json.dumps(unrun(), indent=1) + "\n"
+
+
 def with_written(made: Witnesses, written: Witnesses, test: str) -> Witnesses:
     """What was gathered, and of what was written before all that one test holds."""
     held = {name: dict(figures) for name, figures in made.items()}
@@ -266,6 +284,7 @@ def with_written(made: Witnesses, written: Witnesses, test: str) -> Witnesses:
 
 if __name__ == "__main__":
     WITNESSES.write_text(gathered(), encoding="utf-8")
+    RUNS.write_text(unrun_types(), encoding="utf-8")
     for document in [*(ROOT / "docs").rglob("*.md"), ROOT / "CONTRIBUTING.md"]:
         old = document.read_text(encoding="utf-8")
         document.write_text(regenerated(old), encoding="utf-8")

@@ -17,7 +17,7 @@ from typing import Any
 
 from sparse_configs import FLAUBERT, GEMMA4_UNIFIED
 
-from assay.errors import AssayError
+from assay.errors import AssayError, SourceError
 from assay.sources.config import Config
 from assay.sources.families import FAMILIES
 from assay.sources.huggingface import read_config
@@ -134,6 +134,38 @@ def samples() -> dict[str, list[Sample]]:
     for file, config, auto, flops in _tables():
         if len(config) > 1:
             found.setdefault(config["model_type"], []).append(Sample(config, auto, file, flops))
+    return found
+
+
+# types whose config class is published beside the weights, and has no table of small configs
+REMOTE: dict[str, Data] = {
+    "baichuan": {"num_attention_heads": 2, "intermediate_size": 64, "max_position_embeddings": 64},
+}
+
+
+def unrun() -> dict[str, dict[str, list[str]]]:
+    """Of each model_type that does not run, or whose towers do not, why: with its defaults, else a small config's."""
+    from assay.sources import load
+    from assay.verification.runs import runs
+
+    published = {config["model_type"]: config for config, *_ in _module("classic").PUBLISHED.values()}
+    found: dict[str, dict[str, list[str]]] = {}
+    for name in sorted(FAMILIES):
+        own = {"hidden_size": 32, "num_hidden_layers": 2, "vocab_size": 101, **REMOTE.get(name, {})}
+        others = [one.config for one in samples().get(name, [])]
+        for config in ({}, *others, published.get(name, {}), own):
+            try:
+                model = load({**config, "model_type": name})
+            except SourceError:
+                continue
+            made = runs(model)
+            break
+        else:
+            raise AssertionError(f"no config of {name} is at hand")
+        if made.why is not None:
+            found[name] = {"model": [made.why]}
+        elif made.without:
+            found[name] = {"towers": sorted(set(made.without))}
     return found
 
 

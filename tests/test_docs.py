@@ -10,6 +10,7 @@ import pytest
 from documents import (
     PICTURES,
     ROOT,
+    RUNS,
     WITNESSES,
     examples,
     gathered,
@@ -21,6 +22,7 @@ from documents import (
     run_document,
     shell,
     steps,
+    unrun_types,
     with_written,
 )
 
@@ -112,6 +114,11 @@ def test_tests_of_families_are_of_this_tree() -> None:
     assert WITNESSES.read_text(encoding="utf-8") == gathered(), "run: make docs"
 
 
+def test_what_does_not_run_is_listed() -> None:
+    pytest.importorskip("torch")
+    assert RUNS.read_text(encoding="utf-8") == unrun_types(), "run: make docs"
+
+
 def test_what_recorded_figures_hold_stays_written_where_they_are_not_at_hand() -> None:
     made = {"b": {"flops": ["live"]}}
     written = {"a": {"cache": ["recorded"]}, "b": {"flops": ["live", "old", "recorded"], "cache": ["old"]}}
@@ -137,13 +144,24 @@ def _paths(value: object, path: str = "") -> set[str]:
     """Keys of a JSON object as the contract writes them; tables by part and of one sort of figure are one key."""
     if isinstance(value, list) and value and not isinstance(value[0], int):
         return set().union(*(_paths(item, f"{path}[]") for item in value))
-    if isinstance(value, dict) and not path.endswith(("by_part", ".prefill", ".steps", ".without_cache")):
+    if isinstance(value, dict) and not path.endswith(("by_part", ".rates", ".prefill", ".steps", ".without_cache")):
         return set().union(*(_paths(item, f"{path}.{key}".lstrip(".")) for key, item in value.items()))
     return {path}
 
 
-def test_contract_names_every_key_and_no_other(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("section", "command"),
+    [
+        ("# The output that programs rely on", "assay llama-3-8b --tokens 16k --generate 4 --json"),
+        (
+            "## `assay train MODEL --json`",
+            "assay train llama-3-8b --tokens 15T --context 8192 --gpu h100 --mfu 0.4 --law kaplan --json",
+        ),
+        ("## `assay gpus --json`", "assay gpus m4-max --json"),
+    ],
+)
+def test_contract_names_every_key_and_no_other(section: str, command: str, tmp_path: Path) -> None:
     text = (ROOT / "docs" / "contract.md").read_text(encoding="utf-8")
-    documented = set(re.findall(r"^\| `([^`]+)` \|", text, re.MULTILINE))
-    printed = shell("assay llama-3-8b --tokens 16k --generate 4 --json", tmp_path)
-    assert _paths(json.loads(printed)) == documented
+    rows = re.findall(r"^\| (`.+?`) \|", text.split(f"{section}\n")[1].split("\n## ")[0], re.MULTILINE)
+    documented = {key for row in rows for key in re.findall("`([^`]+)`", row)}
+    assert _paths(json.loads(shell(command, tmp_path))) == documented

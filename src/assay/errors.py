@@ -53,7 +53,9 @@ class UnknownModel(SourceError):
 
 
 class BuildError(AssayError):
-    """A description that cannot be run as it is asked to."""
+    """A description that cannot be run as it is asked to. `why` is the reason alone, without the op."""
+
+    why: str | None = None
 
 
 class HardwareError(AssayError):

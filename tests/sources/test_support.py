@@ -81,3 +81,20 @@ def test_words_choose_among_the_types(capsys: pytest.CaptureFixture[str]) -> Non
     assert "llama" not in out
     assert main(["families", "qwen4"]) == 0
     assert capsys.readouterr().out.startswith("no type that is read\n\nrefused by name\n")
+
+
+def test_what_runs_and_why_not(capsys: pytest.CaptureFixture[str]) -> None:
+    found = {one.model_type: one for one in supported()}
+    assert found["llama"].runs
+    assert found["llama"].not_run == ()
+    assert found["qwen2_vl"].runs  # its text, for its tower does not
+    assert found["qwen2_vl"].not_run
+    assert all(one.not_run and all(why.strip() for why in one.not_run) for one in found.values() if not one.runs)
+    assert main(["families", "yoso"]) == 0
+    out = capsys.readouterr().out
+    assert "PTFC·" in out
+    (why,) = found["yoso"].not_run
+    assert why in " ".join(out.split())
+    assert main(["families", "--json", "yoso"]) == 0
+    (row,) = json.loads(capsys.readouterr().out)["families"]
+    assert (row["runs"], row["not_run"]) == (False, [why])

@@ -291,7 +291,7 @@ class Executable(Tree):
             except BuildError as error:
                 if len(tower.segments) == len(model.segments):  # nothing else is there to run
                     raise
-                tower.refused = str(error)
+                tower.refused, tower.why = str(error), error.why or str(error)
         return found
 
     def _layers(self, segments: Sequence[Segment], needed: frozenset[str]) -> list[Layer]:

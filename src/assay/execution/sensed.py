@@ -23,6 +23,7 @@ class Tower:
         self.segments: list[Segment] = []
         self.layers: list[Any] = []
         self.refused: str | None = None
+        self.why: str | None = None  # the reason alone
 
     def setting(self, model: Model, batch: int, positions: int) -> Setting:
         """One image or sound for each of a batch; of any size where the tower takes that."""

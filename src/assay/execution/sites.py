@@ -150,7 +150,9 @@ class Site:
 
     def refuse(self, why: str) -> BuildError:
         """An error that names the op."""
-        return BuildError(f"{self.where()}: {why}")
+        error = BuildError(f"{self.where()}: {why}")
+        error.why = why
+        return error
 
 
 def fit(axes: Axes, to: Axes) -> Callable[[Tensor], Tensor] | None:

@@ -12,9 +12,10 @@ if TYPE_CHECKING:
 
 LETTERS = {"parameters": "P", "tensors": "T", "flops": "F", "cache": "C"}
 LEGEND = (
-    "exact: P parameters, T tensors by name and shape, F FLOPs, C cache",
+    "exact: P parameters, T tensors by name and shape, F FLOPs, C cache; R runs, r but for its towers",
     "tests: of tests/sources, test_NAME_families.py or test_NAME.py; drawn, kept try nearly all",
 )
+MARKS = {"yes": "R", "text": "r", "no": "·"}  # whether it runs
 ALL = ("drawn", "kept")
 SPELLED = {"flops": "FLOPs"}
 
@@ -22,7 +23,12 @@ SPELLED = {"flops": "FLOPs"}
 def report(read: Sequence[Support], refused: Sequence[Refused], style: Style) -> list[str]:
     """A row for each model_type that is read, by kind; then those refused by name, under what they are."""
     rows = [
-        [one.model_type, one.cls, _letters(one), " ".join(name for name in _short(one) if name not in ALL)]
+        [
+            one.model_type,
+            one.cls,
+            _letters(one) + MARKS[_runs(one)],
+            " ".join(name for name in _short(one) if name not in ALL),
+        ]
         for one in read
     ]
     first, *lines = table(rows, "<<<<", ("model_type", "public class", "exact", "tests"), style, indent="")
@@ -35,9 +41,13 @@ def report(read: Sequence[Support], refused: Sequence[Refused], style: Style) ->
         made += ["", *LEGEND]
     if apart := [f"  {one.model_type}: {says}" for one, says in _apart(read)]:
         made += ["", style.bold("of less, or of more"), *apart]
+    if unrun := _by_reason((why, one.model_type) for one in read for why in one.not_run):
+        made += ["", style.bold("not run, or without towers")]
+        for why, types in unrun:
+            made += _folded(f"{why}: {', '.join(types)}")
     if refused:
         made += ["", style.bold("refused by name")]
-    for says, types in _by_reason(refused):
+    for says, types in _by_reason((one.says, one.model_type) for one in refused):
         made += _folded(f"{says}: {', '.join(types)}")
     return [*made, "", f"{len(read)} types are read, {len(refused)} refused by name; all others as unknown"]
 
@@ -49,18 +59,23 @@ def markdown(read: Sequence[Support], refused: Sequence[Refused]) -> str:
         lines += [
             f"## {name.capitalize()} ({len(own)})",
             "",
-            "| `model_type` | public class | what it is | exact | tests |",
+            "| `model_type` | public class | what it is | exact | runs | tests |",
         ]
-        lines += ["|---|---|---|---|---|"]
+        lines += ["|---|---|---|---|---|---|"]
         lines += [
-            f"| `{one.model_type}` | `{one.cls}` | {one.says} | {_letters(one)} | {', '.join(_short(one))} |"
+            f"| `{one.model_type}` | `{one.cls}` | {one.says} | {_letters(one)} | {_runs(one)} "
+            f"| {', '.join(_short(one))} |"
             for one, _ in own
         ]
         lines.append("")
     lines += ["## Of less, or of more", ""]
     lines += [f"- `{one.model_type}`: {says}" for one, says in _apart(read)]
+    lines += ["", "## Not run", "", "| why | `model_type` |", "|---|---|"]
+    unrun = _by_reason((why, one.model_type) for one in read for why in one.not_run)
+    lines += [f"| {why} | {', '.join(f'`{name}`' for name in types)} |" for why, types in unrun]
     lines += ["", "## Refused by name", "", "| what it is | `model_type` |", "|---|---|"]
-    lines += [f"| {says} | {', '.join(f'`{name}`' for name in types)} |" for says, types in _by_reason(refused)]
+    reasons = _by_reason((one.says, one.model_type) for one in refused)
+    lines += [f"| {says} | {', '.join(f'`{name}`' for name in types)} |" for says, types in reasons]
     return "\n".join(lines)
 
 
@@ -78,6 +93,8 @@ def document(version: str, read: Sequence[Support], refused: Sequence[Refused]) 
                 "exact": list(one.exact),
                 "apart": dict(one.apart),
                 "tests": {figure: list(names) for figure, names in one.tests.items()},
+                "runs": one.runs,
+                "not_run": list(one.not_run),
             }
             for one in read
         ],
@@ -108,10 +125,15 @@ def _apart(read: Iterable[Support]) -> Iterator[tuple[Support, str]]:
             yield one, f"{SPELLED.get(figure, figure)} {says}"
 
 
-def _by_reason(refused: Iterable[Refused]) -> list[tuple[str, list[str]]]:
+def _runs(one: Support) -> str:
+    return "no" if not one.runs else "text" if one.not_run else "yes"
+
+
+def _by_reason(found: Iterable[tuple[str, str]]) -> list[tuple[str, list[str]]]:
+    """Types by what is said of them."""
     reasons: dict[str, list[str]] = {}
-    for one in refused:
-        reasons.setdefault(one.says, []).append(one.model_type)
+    for says, model_type in found:
+        reasons.setdefault(says, []).append(model_type)
     return list(reasons.items())
 
 

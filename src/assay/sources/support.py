@@ -27,7 +27,8 @@ class Support:
 
     `kind` is what the architecture is; `cls` the public class that is read where nothing says which, `classes` all of
     them; `says` where it is from and what is its own; `exact` the figures that follow from a config and are held by a
-    test, `apart` what others are of; `tests` what holds each.
+    test, `apart` what others are of; `tests` what holds each. `runs` is true where `assay.build` makes a module of it,
+    `not_run` why not, or why its towers are left out.
     """
 
     model_type: str
@@ -38,6 +39,8 @@ class Support:
     exact: tuple[str, ...]
     apart: Mapping[str, str]
     tests: Mapping[str, tuple[str, ...]]
+    runs: bool
+    not_run: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -50,8 +53,11 @@ class Refused:
 
 def supported() -> list[Support]:
     """Every model_type that is read, by kind and name, those that are read as another among them."""
-    held = _witnesses()
-    own = [_support(family, held.get(family.model_type, {})) for family in FAMILIES.values()]
+    held, unrun = _gathered("witnesses.json"), _gathered("runs.json")
+    own = [
+        _support(family, held.get(family.model_type, {}), unrun.get(family.model_type, {}))
+        for family in FAMILIES.values()
+    ]
     by_type = {one.model_type: one for one in own}
     renamed = [_renamed(name, by_type[renamed.to]) for name, renamed in RENAMED.items() if renamed.to in by_type]
     order = ["decoder", *_KINDS.values()]
@@ -63,7 +69,7 @@ def refused() -> list[Refused]:
     return [Refused(name, OTHER_KINDS[name]) for name in sorted(OTHER_KINDS, key=str.lower) if name not in FAMILIES]
 
 
-def _support(family: Family, tests: Mapping[str, list[str]]) -> Support:
+def _support(family: Family, tests: Mapping[str, list[str]], unrun: Mapping[str, list[str]]) -> Support:
     read = family.read
     apart = APART.get(read, {})
     return Support(
@@ -75,6 +81,8 @@ def _support(family: Family, tests: Mapping[str, list[str]]) -> Support:
         tuple(figure for figure in FIGURES if figure not in apart and tests.get(figure)),
         apart,
         {figure: tuple(tests.get(figure, ())) for figure in FIGURES},
+        "model" not in unrun,
+        tuple(why for reasons in unrun.values() for why in reasons),
     )
 
 
@@ -82,10 +90,12 @@ def _renamed(name: str, to: Support) -> Support:
     return replace(to, model_type=name, says=f"Read as {to.model_type}.")
 
 
-def _witnesses() -> dict[str, dict[str, list[str]]]:
-    """The tests of each model_type and figure, as `make docs` gathers them from the tests' own tables."""
+def _gathered(name: str) -> dict[str, dict[str, list[str]]]:
+    """What `make docs` writes for each model_type: tests by figure, from their own tables; why a model, or its towers,
+    do not run, from building them.
+    """
     import json
     from pathlib import Path
 
-    held: dict[str, dict[str, list[str]]] = json.loads(Path(__file__).with_name("witnesses.json").read_text("utf-8"))
+    held: dict[str, dict[str, list[str]]] = json.loads(Path(__file__).with_name(name).read_text("utf-8"))
     return held
