@@ -212,3 +212,33 @@ def test_the_difference_to_the_public_llama_is_explained_to_the_byte(batch: int,
     assert ours.saved is not None
     assert theirs.saved.activations - ours.saved == repeated - tables - mask
     assert theirs.flops.backward == ours.backward
+
+
+def test_what_the_public_implementation_is_not_compared_with(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "config.json"
+    path.write_text(json.dumps({"model_type": "llama", "num_hidden_layers": 2, "hidden_size": 64, "vocab_size": 96}))
+    for words, says in (
+        (["gpt-2"], "a config.json says which it is, and this is a description"),
+        ([str(path), "--set", "vocab_size=64"], "it is of the config as it stands"),
+    ):
+        assert main(["verify", *words, "--json"]) == 0
+        (found,) = json.loads(capsys.readouterr().out)["models"]
+        (own,) = found["proofs"]
+        assert [says in line for line in own["without"]] == [True]
+    monkeypatch.setattr("assay.verification.library.installed", lambda: None)
+    assert main(["verify", str(path)]) == 0
+    assert "the public implementation is not compared: transformers is not installed" in capsys.readouterr().out
+    assert main(["verify", str(path), "--alone"]) == 0
+    assert "public implementation" not in capsys.readouterr().out
+
+
+def test_a_config_on_standard_input_is_one(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("transformers")
+    config = {"model_type": "llama", "num_hidden_layers": 2, "hidden_size": 64, "intermediate_size": 96}
+    text = json.dumps({**config, "num_attention_heads": 4, "vocab_size": 96}).encode()
+    monkeypatch.setattr("assay.sources.files.read_standard_input", lambda: text)
+    assert main(["verify", "-", "--json"]) == 0
+    (found,) = json.loads(capsys.readouterr().out)["models"]
+    assert [len(proof["figures"]) > 0 for proof in found["proofs"]] == [True, True]

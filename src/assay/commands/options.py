@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from argparse import Namespace
 from collections.abc import Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from assay.commands.frame import Parser, as_text
 from assay.errors import SettingError
@@ -12,6 +12,9 @@ from assay.readings.setting import SIZES
 from assay.report.table import Style
 from assay.report.units import parse_size, shorten
 from assay.spec import Model
+
+if TYPE_CHECKING:
+    from assay.sources import Found
 
 MODEL = """\
 MODEL is one of, tried in this order:
@@ -81,11 +84,17 @@ def setting(args: Namespace) -> dict[str, Any]:
 
 def load(parser: Parser, args: Namespace) -> Model:
     """The model that was asked for. Raises AssayError."""
+    return found(parser, args)[1]
+
+
+def found(parser: Parser, args: Namespace) -> tuple[Found, Model]:
+    """What MODEL stands for, and the model as it was asked for. Raises AssayError."""
     if args.model is None:
         parser.error("MODEL is missing: a config.json, a preset, or org/name")
-    from assay.sources import load as read
+    from assay.sources import find
 
-    return read(args.model, allow=args.allow, cls=args.cls, mtp=args.mtp, sizes=given_sizes(args.sizes))
+    what = find(args.model)
+    return what, what.model(allow=args.allow, cls=args.cls, mtp=args.mtp, sizes=given_sizes(args.sizes))
 
 
 def given_sizes(words: Iterable[str]) -> dict[str, int]:

@@ -5,16 +5,18 @@ from __future__ import annotations
 import sys
 from argparse import Namespace
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from assay.commands.frame import Answer, Parser, as_json, as_text, version
-from assay.commands.options import MODEL, load, model_options
+from assay.commands.options import MODEL, found, model_options
 from assay.errors import AssayError, SettingError, SourceError
+from assay.records import replace
 from assay.report.table import style_of_stdout
 from assay.spec import Model
 
 if TYPE_CHECKING:
-    from assay.verification.result import Verdict
+    from assay.sources import Found
+    from assay.verification.result import Proof, Verdict
 
 SAYS = """\
 Every count held against a run: the model's structure with small sizes is built and run in PyTorch, and what
@@ -59,10 +61,15 @@ def _one(parser: Parser, args: Namespace) -> Answer:
     from assay.verification.result import Verdict
     from assay.verification.small import prove
 
-    model = load(parser, args)
+    what, model = found(parser, args)
     proofs = [prove(model)]
     if not args.alone:
-        proofs += _public(model, args)
+        theirs = _public(what, model, args)
+        if isinstance(theirs, str):
+            said = f"the public implementation is not compared: {theirs}"
+            proofs = [replace(proofs[0], without=(*proofs[0].without, said))]
+        else:
+            proofs.append(theirs)
     verdict = Verdict(model.name, tuple(proofs))
     made = (
         as_json(text.document(version(), [verdict])) if args.json else as_text(text.report(verdict, style_of_stdout()))
@@ -70,30 +77,19 @@ def _one(parser: Parser, args: Namespace) -> Answer:
     return made, 0 if verdict.alike else 1
 
 
-def _public(model: Model, args: Namespace) -> list[Any]:
-    """The public implementation, where it is installed and MODEL is a config of sizes that nobody changed."""
+def _public(what: Found, model: Model, args: Namespace) -> Proof | str:
+    """The public implementation held against ours, or why it is not."""
     from assay.verification import library as public
 
-    if args.sizes or args.mtp or model.scheme is not None:
-        return []
-    config = _config(args.model)
-    if config is None or public.installed() is None:
-        return []
-    return [public.prove(model, config)]
-
-
-def _config(path: str) -> dict[str, Any] | None:
-    """The object of a config.json, or of the folder that holds one."""
-    import os
-
-    from assay.sources import files
-    from assay.sources.jsontext import parse
-
-    path = os.path.expanduser(path)
-    if not files.exists(path) or not files.locate(path).endswith(".json"):
-        return None
-    found = files.locate(path)
-    return parse(files.read(found), found)
+    if what.config is None:
+        return "a config.json says which it is, and this is a description"
+    if args.sizes or args.mtp:
+        return "it is of the config as it stands, without --set and --mtp"
+    if model.scheme is not None:
+        return "its weights are quantized"
+    if public.installed() is None:
+        return "transformers is not installed"
+    return public.prove(model, what.config)
 
 
 def _all(words: list[str], json: bool) -> Answer:

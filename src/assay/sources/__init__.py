@@ -34,6 +34,11 @@ class Found:
     _where: str
     _title: str
 
+    @property
+    def config(self) -> Mapping[str, Any] | None:
+        """The object of a config.json, None of anything else."""
+        return self._data if self._make is _configured else None
+
     def model(
         self,
         *,
