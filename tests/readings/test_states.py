@@ -257,6 +257,15 @@ def test_published_states_are_these() -> None:
         assert made == pytest.approx(value, rel=rows[name]["tol_rel"]), name
 
 
+def test_the_largest_layer_is_whole_while_it_runs() -> None:
+    """Of Llama 3 8B that is a table of the vocabulary, with the last norm before the head."""
+    whole = 128_256 * 4096 + 4096
+    model = assay.load(LLAMA)
+    two, three = (states(model, precision="mixed", zero=zero, shards=8) for zero in (2, 3))
+    assert (two.gathered, three.gathered) == (2 * whole, (2 + 2) * whole)
+    assert states(model, precision="mixed", zero=1, shards=8).gathered == 0
+
+
 def test_a_distributed_optimizer_divides_what_it_steps() -> None:
     """Megatron-LM's table: 6 + 12/d bytes with float32 gradients, which each rank holds whole."""
     model, d = of(10**9), 16

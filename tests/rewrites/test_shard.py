@@ -262,6 +262,18 @@ def test_states_of_a_plan() -> None:
     assert made.total - made.optimizer["step"] == 2 * quarter + 14 * quarter // 8
 
 
+def test_states_of_experts_are_divided_by_fewer_ranks() -> None:
+    """8 data ranks, of which 4 divide the experts: 2 hold the same experts, and divide their states."""
+    plan = Plan(data=8, expert=4, zero=1)
+    (rank,) = shard(assay.load("mixtral-8x7b"), plan)
+    made = states(rank.model, precision="mixed", zero=1, shards=plan.data, expert_shards=plan.replicas)
+    routed = 32 * 8 * 3 * 4096 * 14336 // 4
+    rest = made.trained - routed
+    assert plan.replicas == 2
+    assert made.master == 4 * (routed // 2 + rest // 8)
+    assert made.optimizer["exp_avg"] == made.optimizer["exp_avg_sq"] == made.master
+
+
 # -- numbers from elsewhere --------------------------------------------------------------------------------------------
 
 CASES = Path(__file__).parents[3] / "shared" / "cases" / "cases.json"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from assay.kinds.base import matrix_axes
 from assay.spec import Op, Tensor
 
+HERE = "experts_here"  # the axis of those experts that a rank holds
 MATRICES = ("linear", "select")
 STATISTICS = {"rmsnorm": 1, "layernorm": 2}  # of a row: squares; means and squares
 # kinds that give a token's result from that token alone
@@ -74,3 +75,8 @@ def ends_sum(op: Op) -> bool:
 def biases(op: Op) -> bool:
     """True where a vector is added to a tensor."""
     return op.kind == "add" and len(op.activations) == 1 == len(op.weights)
+
+
+def hands_over(op: Op) -> bool:
+    """True where the next stage goes on."""
+    return op.kind == "send"

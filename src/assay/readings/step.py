@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from assay.errors import SettingError
+from assay.kinds.dividing import hands_over
 from assay.readings.binding import as_model
 from assay.readings.optimizers import Optimizer
 from assay.readings.precision import Precision
@@ -23,6 +24,8 @@ from assay.spec import Block, Model
 # documented defaults are two workspaces of 32 MiB each, of cuBLAS and of cuBLASLt
 WORKSPACE = 68_000_000
 DEVICES = ("cpu", "cuda")
+DIVIDED = 2  # the stage of ZeRO from which gradients are divided
+PASSING = ("in flight", "gathered")  # parts that are there while passes run
 INDEX_BYTES = 8  # of a token id, of a label
 
 
@@ -124,6 +127,10 @@ def training_memory(
     device: str = "cuda",
     workspace: int | None = None,
     frozen: str | None = None,
+    zero: int = 0,
+    shards: object = 1,
+    expert_shards: object = None,
+    in_flight: int = 1,
     **sizes: object,
 ) -> TrainingMemory:
     """What a training step of one device holds, in bytes, from its start to the optimizer's step.
@@ -133,7 +140,8 @@ def training_memory(
     `states`. `recompute` is none, attention, layer, or how many layers run again together; `accumulation` how many
     passes are added up before a step; `logits_chunk` for how many tokens of each sequence head and loss run at a time,
     made again in the backward pass. `workspace` are bytes of the matrix library, by default on a GPU a measured 68 MB.
-    Raises SettingError and SizeError.
+    `zero`, `shards` and `expert_shards` are as in `states`; of a stage of a pipeline `in_flight` is how many passes
+    have what they keep there at once. Raises SettingError and SizeError.
     """
     whole = model if isinstance(model, Model) else as_model(model, sizes)
     if sizes and whole is model:
@@ -141,8 +149,18 @@ def training_memory(
     if device not in DEVICES:
         raise SettingError(f"device is {device!r}; known: {', '.join(DEVICES)}")
     chosen = precision_of(precision)
-    held = states(whole, optimizer=optimizer, precision=chosen, frozen=frozen, accumulation=accumulation)
-    made = again(with_loss(executed(whole, policy, attention, dropout)), recompute)
+    held = states(
+        whole,
+        optimizer=optimizer,
+        precision=chosen,
+        frozen=frozen,
+        accumulation=accumulation,
+        zero=zero,
+        shards=shards,
+        expert_shards=expert_shards,
+    )
+    ran = executed(whole, policy, attention, dropout)
+    made = again(ran if hands_over(ran.segments[-1].block.ops[-1]) else with_loss(ran), recompute)
     asked = setting(made, batch=batch, tokens=tokens, convention="matmul", weights=chosen.parameters)
     if not all_integers(asked.sizes().values()):
         raise SettingError("the moments of a step are told of integers, not of arrays or symbols")
@@ -155,6 +173,10 @@ def training_memory(
     inputs = 2 * INDEX_BYTES * int(asked.batch) * int(asked.tokens)
     base = {**_named(held), "inputs": inputs, "workspace": library}
     saved, loss, layers = _kept(walk)
+    if others := int(lift(in_flight, "in_flight")) - 1:
+        base["in flight"] = others * (saved + loss + inputs)
+    if held.gathered:
+        base["gathered"] = int(held.gathered)
     return TrainingMemory(
         held,
         saved,
@@ -203,22 +225,25 @@ def _kept(walk: Walk) -> tuple[int, int, tuple[Kept, ...]]:
 def _timeline(walk: Walk, held: States, base: Mapping[str, int]) -> Iterable[Moment]:
     """The moments of a step: the fullest of each layer, forward and backward, and what stands between."""
     gradients = int(held.gradients) if held.accumulation > 1 else 0
-    yield Moment("between steps", "", _filled(base, gradients, 0, 0))
+    own = held.zero < DIVIDED and held.precision.gradients is not None  # else added to what is there all along
+    back = gradients if own else int(held.gradients)
+    idle = {name: size for name, size in base.items() if name not in PASSING}
+    yield Moment("between steps", "", _filled(idle, gradients, 0, 0))
     yield from _by_layer(walk.forward(), base, gradients)
     yield Moment("end of forward", "", _filled(base, gradients, int(walk.saved_after()), 0))
-    yield from _by_layer(walk.backward(), base, gradients)
-    yield Moment("optimizer step", "", _filled(base, int(held.gradients), 0, 0))
+    yield from _by_layer(walk.backward(), base, back, own)
+    yield Moment("optimizer step", "", _filled(idle, int(held.gradients), 0, 0))
 
 
-def _by_layer(spots: Iterable[Spot], base: Mapping[str, int], gradients: int) -> Iterable[Moment]:
-    """The fullest spot of each layer of a pass."""
+def _by_layer(spots: Iterable[Spot], base: Mapping[str, int], gradients: int, own: bool = True) -> Iterable[Moment]:
+    """The fullest spot of each layer of a pass; where gradients have `own` tensors, with these."""
     best: dict[str, Spot] = {}
     for spot in spots:
         known = best.get(spot.where)
-        if known is None or spot.bytes > known.bytes:
+        if known is None or spot.bytes - (not own) * spot.gradients > known.bytes - (not own) * known.gradients:
             best[spot.where] = spot
     for name, spot in best.items():
-        parts = _filled(base, gradients + int(spot.gradients), int(spot.saved), int(spot.passing))
+        parts = _filled(base, gradients + own * int(spot.gradients), int(spot.saved), int(spot.passing))
         yield Moment(name, spot.op.name, parts)
 
 

@@ -7,11 +7,11 @@ over a divided axis leaves parts of a sum, which ranks add; what many ranks read
 from __future__ import annotations
 
 from assay.errors import SettingError
-from assay.kinds.dividing import adds_up, alone, plain, routes, statistics
+from assay.kinds.dividing import HERE, adds_up, alone, plain, routes, statistics
 from assay.kinds.reduce import over
 from assay.records import replace
 from assay.rewrites.plan import Plan
-from assay.rewrites.split import HERE, Split, of_those_here
+from assay.rewrites.split import Split, of_those_here
 from assay.spec import Attrs, Axes, Block, Op, Tensor, Weight
 
 ROWS = "nt"  # the tokens that are a rank's own

@@ -10,7 +10,7 @@ import re
 
 from assay.errors import SettingError
 from assay.kinds import matrix_axes
-from assay.kinds.dividing import alike, attends, looks_up_tokens, plain, routes
+from assay.kinds.dividing import HERE, alike, attends, looks_up_tokens, plain, routes
 from assay.records import dataclass, field, replace
 from assay.rewrites.plan import Plan
 from assay.size import Size, is_integer
@@ -18,7 +18,6 @@ from assay.spec import Axes, Block, Op, Tensor, Weight
 
 SCORES = "attention.scores"
 LOGITS = "head.vocabulary"
-HERE = "experts_here"  # the axis of those experts that a rank holds
 PAIRED = ("mlp", "experts")  # parts whose inner widths are divided
 
 
