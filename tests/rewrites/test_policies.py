@@ -28,6 +28,16 @@ CONFIGS: dict[str, dict[str, Any]] = {
     "qwen2": {"model_type": "qwen2", "tie_word_embeddings": True, **SMALL},
     "qwen3": {"model_type": "qwen3", "head_dim": 8, **SMALL},
     "gpt2": {"model_type": "gpt2", "n_embd": 32, "n_layer": 2, "n_head": 4, "vocab_size": 101, "n_positions": 64},
+    "qwen3_moe": {
+        "model_type": "qwen3_moe",
+        **SMALL,
+        "head_dim": 8,
+        "num_experts": 4,
+        "num_experts_per_tok": 2,
+        "moe_intermediate_size": 24,
+        "norm_topk_prob": True,
+    },
+    "mixtral": {"model_type": "mixtral", "num_local_experts": 4, "num_experts_per_tok": 2, **SMALL},
     "mistral": {"model_type": "mistral", "sliding_window": 4, **SMALL},
     "gemma2": {
         "model_type": "gemma2",

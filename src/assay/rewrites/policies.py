@@ -34,6 +34,7 @@ class Implementation:
 
     softmax: str = "wide"  # of scores: wide, in float32 and cast back; plain, as it comes
     gelu: str = "fused"  # the tanh form: fused in one function, or composed of several
+    choices: str = "wide"  # weights of experts: wide, in float32; narrow, in the dtype of the router's product
     dropout: tuple[str, ...] = ("scores",)  # where a dropout stands: scores, branches, embedding
 
 
@@ -42,7 +43,8 @@ _GPT2 = Implementation("plain", "composed", ("scores", "branches", "embedding"))
 _MEGATRON = Implementation("plain", "fused", ("scores", "branches", "embedding"))
 # families whose modeling files were read for this, and what their own files say
 READ = {
-    **dict.fromkeys(("llama", "mistral", "qwen2", "qwen3", "qwen3_moe", "mixtral", "gemma", "gemma2"), _LLAMA),
+    **dict.fromkeys(("llama", "mistral", "qwen2", "qwen3", "mixtral", "gemma", "gemma2"), _LLAMA),
+    "qwen3_moe": Implementation(choices="narrow"),
     "gpt2": _GPT2,
 }
 
@@ -89,6 +91,8 @@ class _Written:
         self.dropout = dropout
         self.rules = rules
         paths = Counter(block.weight(w.name).path for w in {w.name: w for op in block.ops for w in op.weights}.values())
+        self.routed = ""  # what a router's product is called
+        self.chosen_from = ""  # what experts are given
         self.packed = {path for path, often in paths.items() if often > 1}
 
     def ops(self) -> Iterator[Op]:
@@ -180,6 +184,9 @@ def softmax(written: _Written, op: Op) -> Iterator[Op]:
         yield op
     else:
         line, x = _Line(op), op.activations[0]
+        if not scores and written.how.choices == "narrow":
+            written.routed = f"{op.name}.1"
+            x = line("view", x)
         made = line("softmax", line("cast", x, to="fp32"), **dict(op.attrs))
         if scores:
             line("cast", made, like=x.name)
@@ -243,4 +250,23 @@ def gelu_tanh(written: _Written, op: Op) -> Iterator[Op]:
     cube = line("scale", line("power", x, by=3), by=0.044715)
     inner = line("tanh", line("scale", line("add", x, cube), by=0.7978845608028654))
     line("mul", half, line("scale", inner, by=1.0, plus=1.0))
+    yield from line.ops()
+
+
+@executes("select")
+def select(written: _Written, op: Op) -> Iterator[Op]:
+    """Rows sorted by expert and multiplied in one kernel (torch's grouped_mm)."""
+    written.chosen_from = written.chosen_from or op.activations[0].name
+    yield replace(op, attrs=(*op.attrs, ("sorted", True)))
+
+
+@executes("combine")
+def combine(written: _Written, op: Op) -> Iterator[Op]:
+    """Put back where rows came from, and cast to the dtype of what experts were given."""
+    line, (x, w) = _Line(op), op.inputs
+    if written.routed:
+        w = line("cast", w, like=written.routed)
+    made = line("combine", x, w, axes=op.axes, **dict(op.attrs), sorted=True)
+    if written.chosen_from:
+        line("cast", made, like=written.chosen_from)
     yield from line.ops()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from assay.kinds.training.rows import saves
-from assay.kinds.training.tape import FLAG, INDEX, Passing, Value
+from assay.kinds.training.tape import COUNT, FLAG, INDEX, Passing, Value
 from assay.spec import Axes
 
 
@@ -85,6 +85,8 @@ def gather(at: Passing, ids: Value) -> Value:
 def combine(at: Passing, x: Value, w: Value) -> Value:
     """Values times weights, summed; what is added to the weights makes others of them."""
     w = w if at.op.attr("eps") is None else at.tape.linear_in(w)
+    if at.op.attr("sorted"):
+        return _put_back(at, x, w)
     y = at.tape.sum(at.tape.mul(x, at.tape.beside(w, x.axes)), at.op.axes)
     return at.tape.order(y, at.op.axes)
 
@@ -96,6 +98,8 @@ def select(at: Passing, x: Value, index: Value) -> Value:
     Every expert is taken to have some: autocast copies the matrices of those alone.
     """
     op, tape = at.op, at.tape
+    if op.attr("sorted"):
+        return _grouped(at, x, index)
     weight = op.weights[0]
     (experts,) = [a for a in weight.axes if a not in op.axes and a not in x.axes]
     summed = tuple(a for a in x.axes if a in weight.axes)
@@ -116,3 +120,37 @@ def select(at: Passing, x: Value, index: Value) -> Value:
     if op.attr("none"):  # the choice of no expert gives nothing
         y = tape.masked_fill(y, tape.new(index.axes, dtype=FLAG))
     return tape.order(y, op.axes)
+
+
+def _grouped(at: Passing, x: Value, index: Value) -> Value:
+    """Rows sorted by expert once for all that read them, in one kernel that is told where an expert's rows end."""
+    op, tape = at.op, at.tape
+    weight = op.weights[0]
+    (experts,) = [a for a in weight.axes if a not in op.axes and a not in x.axes]
+    summed = tuple(a for a in x.axes if a in weight.axes)
+    made = tuple(a for a in op.axes if a in weight.axes)
+    matrices = at.weight(weight, (experts,), made, summed)
+    if set(index.axes) <= set(x.axes):  # sorted already
+        rows = tape.beside(x, (*index.axes, *summed))
+    else:
+        rows = tape.near(("rows", x.store, index.store), lambda: tape.new((*index.axes, *summed), x.grad, x.dtype))
+        if x.grad:
+            tape.keep(tape.near(("sources", index.store), lambda: tape.new(index.axes, dtype=INDEX)))
+    rows = tape.cast(rows, matrices.dtype)
+    ends = tape.near(("ends", index.store), lambda: tape.new((experts,), dtype=COUNT))
+    tape.keep(*([rows] if matrices.grad else []), *([matrices] if rows.grad else []))
+    y = tape.new((*index.axes, *made), rows.grad or matrices.grad, rows.dtype)
+    if y.grad:
+        tape.keep(ends)
+    return tape.order(y, op.axes)
+
+
+def _put_back(at: Passing, x: Value, w: Value) -> Value:
+    """Weights sorted as rows are; what both make is put where the rows came from, and summed."""
+    tape = at.tape
+    own = tape.new(w.axes, w.grad, w.dtype)
+    y = tape.mul(x, tape.beside(own, x.axes))
+    for grad in (w.grad, y.grad):  # into their order, and back
+        if grad:
+            tape.keep(tape.new(w.axes, dtype=INDEX))
+    return tape.order(tape.sum(tape.new(x.axes, y.grad, y.dtype), at.op.axes), at.op.axes)

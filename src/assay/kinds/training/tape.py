@@ -21,8 +21,8 @@ from assay.spec import Axes, Op
 
 CACHE, STATES = "cache", "states"
 MADE, INPUT, WEIGHT, BEFORE = "activations", "inputs", "weights", "before"  # where storages are from; an earlier pass
-FLAG, INDEX = "bool", "int64"  # what is true or false, and an index
-WIDTHS = {FLAG: 1, INDEX: 8, "complex64": 8}  # bytes of an element
+FLAG, INDEX, COUNT = "bool", "int64", "int32"  # what is true or false, an index, how many
+WIDTHS = {FLAG: 1, INDEX: 8, COUNT: 4, "complex64": 8}  # bytes of an element
 # which functions autocast runs in float32, of those that appear here (PyTorch's autocast op reference, of CUDA)
 AUTOCAST_TO_FLOAT32 = {
     "cpu": frozenset[str](),
