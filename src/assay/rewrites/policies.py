@@ -39,8 +39,8 @@ class Implementation:
 
 
 _LLAMA = Implementation()
-_GPT2 = Implementation("plain", "composed", ("scores", "branches", "embedding"))
-_MEGATRON = Implementation("plain", "fused", ("scores", "branches", "embedding"))
+_GPT2 = Implementation("plain", "composed", dropout=("scores", "branches", "embedding"))
+_MEGATRON = Implementation("plain", "fused", dropout=("scores", "branches", "embedding"))
 # families whose modeling files were read for this, and what their own files say
 READ = {
     **dict.fromkeys(("llama", "mistral", "qwen2", "qwen3", "mixtral", "gemma", "gemma2"), _LLAMA),
