@@ -2,58 +2,21 @@
 
 from __future__ import annotations
 
-import io
 import json
-import os
-import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
-from commandline import document, run
-
-from assay.cli import main
-from assay.commands import COMMANDS
-from assay.report.meant import ELSEWHERE
-
-CONFIG = {
-    "model_type": "llama",
-    "architectures": ["LlamaForCausalLM"],
-    "hidden_size": 64,
-    "intermediate_size": 96,
-    "num_hidden_layers": 3,
-    "num_attention_heads": 4,
-    "num_key_value_heads": 2,
-    "vocab_size": 100,
-    "max_position_embeddings": 512,
-    "torch_dtype": "float16",
-    "tie_word_embeddings": False,
-    "rms_norm_eps": 1e-6,
-    "bos_token_id": 1,
-}
-LAYER = 64 * 64 * 2 + 64 * 32 * 2 + 3 * 64 * 96 + 2 * 64  # by hand: q and o, k and v, the MLP, two norms
-TOTAL = 3 * LAYER + 2 * 100 * 64 + 64
+from commandline import CONFIG, LAYER, TOTAL, document, page, run, written
 
 
 @pytest.fixture
 def config(tmp_path: Path) -> str:
-    path = tmp_path / "config.json"
-    path.write_text(json.dumps(CONFIG))
-    return str(path)
-
-
-def answer(capsys: pytest.CaptureFixture[str], *words: str) -> str:
-    code, out, err = run(capsys, *words)
-    assert (code, err) == (0, "")
-    assert all(len(line) <= 100 for line in out.splitlines()), "wider than 100 columns"
-    assert all(line == line.rstrip() for line in out.splitlines()), "blanks at an end"
-    assert "\033" not in out, "colour in a pipe"
-    return out
+    return written(tmp_path)
 
 
 def test_report_has_the_figures_people_came_for(capsys: pytest.CaptureFixture[str], config: str) -> None:
-    out = answer(capsys, config, "--tokens", "10")
+    out = page(capsys, config, "--tokens", "10")
     flops = 10 * 2 * (3 * (LAYER - 2 * 64) + 100 * 64) + 3 * 4 * 10 * 10 * 64
     top = out.split("\n\n")[1]
     assert f"{TOTAL:,}" in top
@@ -65,7 +28,7 @@ def test_report_has_the_figures_people_came_for(capsys: pytest.CaptureFixture[st
 
 
 def test_every_printed_byte_figure_says_its_unit(capsys: pytest.CaptureFixture[str]) -> None:
-    top = answer(capsys, "llama-3-8b").split("\n\n")[1]
+    top = page(capsys, "llama-3-8b").split("\n\n")[1]
     weights = next(line for line in top.splitlines() if line.strip().startswith("weights"))
     assert "16.06 GB" in weights
     assert "16,060,522,496 B" in weights
@@ -73,20 +36,20 @@ def test_every_printed_byte_figure_says_its_unit(capsys: pytest.CaptureFixture[s
 
 
 def test_integers_understood_are_printed(capsys: pytest.CaptureFixture[str]) -> None:
-    out = answer(capsys, "llama-3-8b", "--tokens", "1k", "--context", "128Ki", "--batch", "1.5k")
+    out = page(capsys, "llama-3-8b", "--tokens", "1k", "--context", "128Ki", "--batch", "1.5k")
     assert "batch 1,500 · tokens 1,000 · past 130,072 · context 131,072" in out
 
 
 def test_dense_far_from_visible_puts_the_visible_first(capsys: pytest.CaptureFixture[str]) -> None:
-    near = answer(capsys, "llama-3-8b", "--tokens", "2048").split("\n\n")[1]
-    far = answer(capsys, "llama-3-8b", "--tokens", "64Ki").split("\n\n")[1]
+    near = page(capsys, "llama-3-8b", "--tokens", "2048").split("\n\n")[1]
+    far = page(capsys, "llama-3-8b", "--tokens", "64Ki").split("\n\n")[1]
     assert near.index("FLOPs in all") < near.index("visible in all")
     assert far.index("visible in all") < far.index("FLOPs in all")
-    assert "visible" not in answer(capsys, "llama-3-8b", "--tokens", "64Ki", "--convention", "causal").split("\n\n")[1]
+    assert "visible" not in page(capsys, "llama-3-8b", "--tokens", "64Ki", "--convention", "causal").split("\n\n")[1]
 
 
 def test_each_block_that_differs_is_a_row(capsys: pytest.CaptureFixture[str]) -> None:
-    out = answer(capsys, "gemma-2-9b")
+    out = page(capsys, "gemma-2-9b")
     assert "0, 2, … 40     21" in out
     assert "1, 3, … 41     21" in out
 
@@ -188,7 +151,7 @@ def test_generate_is_a_prefill_and_steps(capsys: pytest.CaptureFixture[str], con
     assert made["flops"] == flops("--tokens", "5") + sum(steps)
     assert made["without_cache"]["flops"] == flops("--tokens", "5") + sum(again)
     assert made["cache_bytes"] == 8 * 384
-    out = answer(capsys, config, "--tokens", "5", "--generate", "1M")
+    out = page(capsys, config, "--tokens", "5", "--generate", "1M")
     assert "Generate 1,000,000 tokens behind 5" in out
 
 
@@ -201,7 +164,7 @@ def test_ops_agree_with_the_report(capsys: pytest.CaptureFixture[str], config: s
         == (report["flops"]["total"])
     )
     assert sum(block["times"] * op["parameters"] for block in made["blocks"] for op in block["ops"]) == TOTAL
-    out = answer(capsys, "ops", config, "--tokens", "7")
+    out = page(capsys, "ops", config, "--tokens", "7")
     assert "q = linear(xa[b n d], Wq[d g r k]) -> [b n g r k]" in out
     assert "xa 1×7×64, Wq 64×2×2×16 → 1×7×2×2×16" in out
     assert f"{TOTAL:,} parameters · {report['flops']['total']:,} FLOP" in out
@@ -222,9 +185,9 @@ def test_attention_alone_as_the_articles_cost_it(capsys: pytest.CaptureFixture[s
         capsys, "ops", "attention", "--tokens", "n", "--heads", "12", "--qk-width", "64", "--v-width", "64"
     )
     assert heads["flops"]["matmul"] == "3072n²"
-    out = answer(capsys, "ops", "attention", "--tokens", "n", "--qk-width", "64", "--v-width", "64")
+    out = page(capsys, "ops", "attention", "--tokens", "n", "--qk-width", "64", "--v-width", "64")
     assert "4n²d\n" in out
-    answer(capsys, "ops", "attention")
+    page(capsys, "ops", "attention")
 
 
 def test_attention_alone_without_sympy(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -232,7 +195,7 @@ def test_attention_alone_without_sympy(capsys: pytest.CaptureFixture[str], monke
     made = document(capsys, "ops", "attention", "--tokens", "5", "--qk-width", "3", "--v-width", "3")
     assert made["flops"]["scalar"] == 380
     assert made["formula"] == {"matmul": None, "scalar": None, "stable-softmax": None}
-    out = answer(capsys, "ops", "attention", "--tokens", "5", "--qk-width", "3", "--v-width", "3")
+    out = page(capsys, "ops", "attention", "--tokens", "5", "--qk-width", "3", "--v-width", "3")
     assert "pip install sympy" in out
     code, out, err = run(capsys, "ops", "attention", "--tokens", "n", "--qk-width", "3", "--v-width", "3")
     assert (code, out) == (2, "")
@@ -246,7 +209,7 @@ def test_tensors_are_the_ledger(capsys: pytest.CaptureFixture[str], config: str)
     query = rows["model.layers.{i}.self_attn.q_proj.weight"]
     assert (query["shape"], query["times"], query["elements"]) == ([64, 64], 3, 3 * 64 * 64)
     assert (query["count"], query["part"], query["layers"]) == (64 * 64, "attention", "0–2")
-    out = answer(capsys, "tensors", config)
+    out = page(capsys, "tensors", config)
     assert "model.layers.{i}.self_attn.k_proj.weight" in out
     assert f"{TOTAL:,}" in out
 
@@ -257,12 +220,12 @@ def test_models_are_listed_with_their_sizes(capsys: pytest.CaptureFixture[str]) 
     assert made["llama-3-8b"]["parameters"] == {"total": 8_030_261_248, "active": 8_030_261_248}
     assert made["llama-3-8b"]["marginal_cache_bytes_per_token"] == 131_072
     assert all(row["source"] for row in made.values())
-    out = answer(capsys, "models")
+    out = page(capsys, "models")
     assert "8.030 B" in next(line for line in out.splitlines() if line.startswith("llama-3-8b "))
 
 
 def test_models_are_listed_by_kind(capsys: pytest.CaptureFixture[str]) -> None:
-    lines = answer(capsys, "models").splitlines()
+    lines = page(capsys, "models").splitlines()
     titles = [line for line in lines if " " * 2 not in line and line and "preset" not in line]
     assert titles == [
         "decoders",
@@ -296,76 +259,8 @@ def test_words_choose_presets(
 
 def test_conventions_are_explained(capsys: pytest.CaptureFixture[str]) -> None:
     for words in (["llama-3-8b"], [], ["ops"]):
-        out = answer(capsys, *words, "--convention", "list")
+        out = page(capsys, *words, "--convention", "list")
         assert all(name in out for name in ("matmul", "causal", "scalar", "stable-softmax"))
-
-
-@pytest.mark.parametrize(
-    ("words", "line"),
-    [
-        (["--tokens", "0"], "--tokens is 0; it must be an integer of at least 1"),
-        (["--tokens", "-5"], "--tokens is '-5'; it must be an integer of at least 1"),
-        (["--tokens", "1.5"], "--tokens is 1.5; it must be an integer of at least 1"),
-        (["--tokens", "1e3"], "--tokens is '1e3'; it must be an integer of at least 1"),
-        (["--tokens", "٣"], "--tokens is '٣'; it must be an integer of at least 1"),
-        (["--tokens", ""], "--tokens is ''; it must be an integer of at least 1"),
-        (["--tokens", "9" * 40], "must be an integer of at most 10^30"),
-        (["--tokens", "9" * 5000], "--tokens is '99999"),
-        (["--batch", "0"], "--batch is 0; it must be an integer of at least 1"),
-        (["--past", "-1"], "--past is '-1'; it must be an integer of at least 0"),
-        (["--past", "1", "--context", "5"], "past and context cannot both be given"),
-        (["--tokens", "9", "--context", "5"], "context is 5; it counts past and present, so at least the 9 tokens"),
-        (["--logits", "some"], "logits is 'some'; known: all, last"),
-        (["--weights", "fp5"], "weights is 'fp5'; known: fp64, fp32, bf16"),
-        (["--cache", "x"], "cache is 'x'; known: fp64"),
-        (["--state", "x"], "state is 'x'; known: fp64"),
-        (["--convention", "x"], "convention is 'x'; known: matmul, causal, scalar, stable-softmax"),
-        (["--latent", "x"], "latent is 'x'; known: expanded, absorbed"),
-        (["--generate", "0"], "--generate is 0; it must be an integer of at least 1"),
-        (["--source", "4"], "has no encoder to give it to"),
-        (["--images", "4"], "has no tower to see them"),
-        (["--what"], "unrecognized arguments: --what; see assay --help"),
-        (["--token", "4"], "unrecognized arguments: --token 4; did you mean --tokens? see assay --help"),
-        (["--seq_len=4"], "unrecognized arguments: --seq_len=4; did you mean --tokens? see assay --help"),
-        (["--dtype", "int8"], "unrecognized arguments: --dtype int8; did you mean --weights? see assay --help"),
-        (["--batch"], "argument --batch: expected one argument; see assay --help"),
-        (["more"], f"unrecognized arguments: more; a command ({', '.join(COMMANDS)}) comes first,"),
-    ],
-)
-def test_a_mistake_is_one_line(capsys: pytest.CaptureFixture[str], config: str, words: list[str], line: str) -> None:
-    code, out, err = run(capsys, config, *words)
-    assert (code, out) == (2, "")
-    assert line in err
-    assert err.startswith("assay: ")
-    assert err.count("\n") == 1
-    assert len(err) < 400
-
-
-@pytest.mark.parametrize(
-    ("words", "line"),
-    [
-        ([], "MODEL is missing"),
-        (["--json"], "MODEL is missing"),
-        (["ops"], "see assay ops --help"),
-        (["tensors"], "see assay tensors --help"),
-        (["models", "-x"], "unrecognized arguments: -x; see assay models --help"),
-        (["families", "zzz", "llama"], "no model_type has 'zzz' and 'llama' in its name"),
-        (["models", "qwen", "mamba-128m"], "no preset has 'qwen' and 'mamba-128m' in its name, family or kind"),
-        (["models", "mamba-128m"], "family or kind; did you mean mamba-"),
-        (["no-such-model"], "no-such-model"),
-        (["a\nb\033[1m"], "a"),
-        (["ops", "attention", "--tokens", "0"], "--tokens is 0; it must be an integer of at least 1"),
-        (["ops", "attention", "--v-width", "-2"], "--v-width is '-2'; it must be an integer of at least 1"),
-        (["gpt-2", "--tokens", "1025"], "past + tokens is 1025; GPT-2 has a learned position table of 1024 rows"),
-        (["gpt-2", "--tokens", "1000", "--generate", "25"], "past + tokens + generate is 0 + 1000 + 25 = 1025"),
-    ],
-)
-def test_a_mistake_elsewhere_is_one_line_too(capsys: pytest.CaptureFixture[str], words: list[str], line: str) -> None:
-    code, out, err = run(capsys, *words)
-    assert (code, out) == (2, "")
-    assert line in err
-    assert err.count("\n") == 1
-    assert "\033" not in err
 
 
 def test_tokens_are_cut_to_a_position_table(capsys: pytest.CaptureFixture[str]) -> None:
@@ -383,13 +278,13 @@ def test_notes_say_what_a_reader_has_to_know(capsys: pytest.CaptureFixture[str],
 def test_quantized_weights_are_never_two_bytes_in_silence(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     path = tmp_path / "config.json"
     path.write_text(json.dumps({**CONFIG, "quantization_config": {"quant_method": "hqq"}}))
-    out = answer(capsys, str(path))
+    out = page(capsys, str(path))
     weights = next(line for line in out.splitlines() if line.strip().startswith("weights"))
     assert "unknown" in weights
     assert "exact" not in weights
     assert "the config quantizes weights in a format that is not known: quant_method is 'hqq'" in out
     assert document(capsys, str(path))["weights"]["bytes"] is None
-    chosen = answer(capsys, str(path), "--weights", "fp8")
+    chosen = page(capsys, str(path), "--weights", "fp8")
     assert "unknown" not in chosen
     assert f"{TOTAL:,} B" in chosen
 
@@ -399,121 +294,7 @@ def test_latent_attention_with_a_past_prints_the_other_form_beside_it(capsys: py
     absorbed = document(capsys, *words, "--latent", "absorbed")["flops"]["total"]
     expanded = document(capsys, *words)["flops"]["total"]
     assert absorbed < expanded
-    assert f"{absorbed:,}  exact  latent attention absorbed" in answer(capsys, *words)
-    assert f"{expanded:,}  exact  latent attention expanded" in answer(capsys, *words, "--latent", "absorbed")
-    assert "latent" not in answer(capsys, "deepseek-v3").split("\n\n")[1]
-    assert "latent" not in answer(capsys, "llama-3-8b", "--latent", "absorbed")  # which has none
-
-
-def test_standard_input_is_a_model(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(json.dumps(CONFIG).encode())))
-    assert document(capsys, "-")["parameters"]["total"] == TOTAL
-
-
-def test_a_folder_named_like_a_command_is_a_path(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    (tmp_path / "ops").mkdir()
-    (tmp_path / "ops" / "config.json").write_text(json.dumps(CONFIG))
-    monkeypatch.chdir(tmp_path)
-    assert document(capsys, "./ops")["parameters"]["total"] == TOTAL
-
-
-@pytest.mark.parametrize("words", [[], ["ops"], ["ops", "attention"], ["tensors"], ["models"]])
-def test_help_is_complete(capsys: pytest.CaptureFixture[str], words: list[str]) -> None:
-    with pytest.raises(SystemExit, match=r"^0$"):
-        main([*words, "--help"])
-    out = capsys.readouterr().out
-    assert "usage: assay" in out
-    assert "--json" in out
-    assert all(len(line) <= 100 for line in out.splitlines())
-
-
-@pytest.mark.parametrize("words", [[], ["ops"], ["models"]])
-def test_help_as_a_word(capsys: pytest.CaptureFixture[str], words: list[str]) -> None:
-    said = []
-    for asked in (["help", *words], [*words, "--help"]):
-        with pytest.raises(SystemExit, match=r"^0$"):
-            main(asked)
-        said.append(capsys.readouterr().out)
-    assert said[0] == said[1]
-
-
-def test_other_tools_options_name_one_of_ours(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit, match=r"^0$"):
-        main(["--help"])
-    listed = capsys.readouterr().out.split()
-    assert set(ELSEWHERE.values()) <= set(listed)
-    assert not set(ELSEWHERE) & set(listed)
-
-
-def test_version(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit, match=r"^0$"):
-        main(["--version"])
-    assert capsys.readouterr().out == f"assay {document(capsys, 'gpt-2')['assay']}\n"
-
-
-def command(*words: str, **given: Any) -> subprocess.Popen[bytes]:
-    path = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-    return subprocess.Popen([sys.executable, "-m", "assay.cli", *words], env=path, stderr=subprocess.PIPE, **given)
-
-
-def test_a_reader_that_went_away_is_no_error() -> None:
-    read, write = os.pipe()
-    os.close(read)
-    process = command("models", stdout=write)
-    os.close(write)
-    assert process.communicate()[1] == b""
-    assert process.returncode == 0
-
-
-@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full here")
-def test_a_full_disk_is_one_line() -> None:
-    with Path("/dev/full").open("wb") as full:
-        process = command("gpt-2", stdout=full)
-        _, err = process.communicate()
-    assert process.returncode == 2
-    assert err == b"assay: standard output cannot be written: No space left on device\n"
-
-
-def test_colour_only_on_a_terminal(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    plain = answer(capsys, "gpt-2")
-    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
-    monkeypatch.setenv("TERM", "xterm")
-    monkeypatch.delenv("NO_COLOR", raising=False)
-    shown = run(capsys, "gpt-2")[1]
-    assert "\033[1m" in shown
-    assert shown.replace("\033[1m", "").replace("\033[2m", "").replace("\033[0m", "") == plain
-    monkeypatch.setenv("NO_COLOR", "1")
-    assert answer(capsys, "gpt-2") == plain
-
-
-HEAVY = """
-import sys
-from assay.cli import main
-main(["gpt-2", "--tokens", "9", "--generate", "9"])
-main(["ops", "gpt-2"])
-main(["tensors", "gpt-2", "--json"])
-print(*{"sympy", "numpy", "torch", "matplotlib", "rich"} & set(sys.modules), file=sys.stderr)
-"""
-
-
-def test_the_command_loads_nothing_heavy() -> None:
-    path = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-    done = subprocess.run([sys.executable, "-c", HEAVY], env=path, capture_output=True, check=True)
-    assert done.stderr == b"\n"
-
-
-def test_unused_keys_are_sorted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """What is known to be harmless apart from what was let through; without --allow the latter stops the run."""
-    path = tmp_path / "config.json"
-    path.write_text(json.dumps({"model_type": "gpt2", "use_cache": True, "flavour": "x"}))
-    assert main([str(path)]) == 2
-    assert "flavour is 'x': not known for gpt2" in capsys.readouterr().err
-    assert main([str(path), "--allow", "flavour"]) == 0
-    notes = capsys.readouterr().out.partition("Notes")[2]
-    assert "flavour is 'x': let through, and not in the figures" in notes
-    assert "config keys that change no figure: use_cache\n" in notes
-    assert main([str(path), "--allow", "flavour", "--json"]) == 0
-    made = json.loads(capsys.readouterr().out)["model"]
-    assert (made["ignored_keys"], made["allowed_keys"]) == (["use_cache", "flavour"], ["flavour"])
+    assert f"{absorbed:,}  exact  latent attention absorbed" in page(capsys, *words)
+    assert f"{expanded:,}  exact  latent attention expanded" in page(capsys, *words, "--latent", "absorbed")
+    assert "latent" not in page(capsys, "deepseek-v3").split("\n\n")[1]
+    assert "latent" not in page(capsys, "llama-3-8b", "--latent", "absorbed")  # which has none
