@@ -223,3 +223,9 @@ def test_refusals(tmp_path: Path) -> None:
     numpy = pytest.importorskip("numpy")
     with pytest.raises(assay.SettingError, match="a picture is of one setting; its sizes must be integers"):
         assay.draw(made.model, tokens=numpy.array([1, 2]))
+
+
+def test_letters_below_a_diagram_have_the_words_of_the_field() -> None:
+    below = str(assay.draw(assay.load("jamba-v0.1"))).rpartition("──")[2]
+    for said in ("I channels 8,192", "S width of the state 16", "e experts 16", "g key/value heads 8"):
+        assert said in " ".join(below.split())

@@ -82,7 +82,7 @@ class Flow:
 class Stage:
     """A distinct block: its nodes in order, the arrows between them, the sizes of axes and of what attributes name.
 
-    `parameters` and `flops` are of all its layers.
+    `says` is what the field calls the axes; `parameters` and `flops` are of all its layers.
     """
 
     name: str
@@ -94,6 +94,7 @@ class Stage:
     sizes: Mapping[str, Size]
     parameters: Size
     flops: Size
+    says: Mapping[str, str]
 
 
 @dataclass(frozen=True)
@@ -148,6 +149,7 @@ def graph(model: Model, asked: Setting, unrolled: bool = False) -> Graph:
                 {**_named(segment), **listing.sizes},
                 listing.parameters,
                 listing.flops,
+                listing.says,
             )
         )
     return Graph(tuple(stages))

@@ -10,9 +10,9 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from assay.errors import SettingError
+from assay.readings.words import SAYS
 from assay.records import dataclass
 from assay.size import Size, is_integer
-from assay.spec import AXES
 
 MISSING = "formulas need SymPy; pip install sympy"
 
@@ -26,50 +26,6 @@ SETTING = {
     "sounds": "--sounds",
     "image_tokens": "--image-tokens",
 }
-SAYS = {
-    **AXES,
-    "L": "layers",
-    "frames": "the source before it is divided into positions",
-    "images": "images or sounds of a sequence",
-    "sounds": "sounds of a sequence",
-    "image_tokens": "tokens that an image makes",
-    "keys": AXES["c"],
-    "pairs": "pairs that the mask lets through",
-    "chunk": "chunk",
-    "m": "source tokens",
-}
-# letters that blocks of other parts use for other things
-WITHIN = {
-    "e": {"experts": AXES["e"], "router": AXES["e"]},
-    "a": {"experts": AXES["a"], "router": AXES["a"]},
-    "s": {"experts": "width of shared experts"},
-    "P": {"embedding": AXES["P"]},
-    "w": {"attention": "window"},
-    "G": {"mixer": "groups of heads"},
-    "J": {"mixer": "key heads"},
-    "H": {"mixer": "heads of each group"},
-    "Q": {"mixer": "head width"},
-    "S": {"mixer": "width of the state"},
-    "K": {"mixer": "columns of the convolution"},
-    "I": {"mixer": "channels"},
-    "R": {"mixer": "rank of the time step"},
-}
-# what latent attention calls its widths, by the last word of the key that says them
-LATENT = {
-    "kv_lora_rank": "latent of keys and values",
-    "latent": "latent of keys and values",
-    "q_lora_rank": "rank of queries",
-    "query_rank": "rank of queries",
-    "qk_nope_head_dim": "head width without positions",
-    "plain": "head width without positions",
-    "qk_rope_head_dim": "head width with positions",
-    "rotary": "head width with positions",
-}
-
-
-def is_expression(key: str) -> bool:
-    """True for an origin that is made of config keys, `hidden_size/num_attention_heads`, and false for a key."""
-    return any(sign in key for sign in (" ", "·", "/", "⌊"))
 
 
 def algebra() -> Any:

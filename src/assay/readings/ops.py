@@ -11,6 +11,7 @@ from assay.readings.conventions import convention as convention_of
 from assay.readings.dtypes import bytes_of
 from assay.readings.setting import Setting
 from assay.readings.tensors import tensors
+from assay.readings.words import word
 from assay.records import dataclass
 from assay.size import Size, ceil_div, minimum
 from assay.spec import Block, Model, Op, Segment
@@ -59,7 +60,7 @@ class OpRow:
 
 @dataclass(frozen=True)
 class Listing:
-    """The ops of one distinct block: how often it runs, its layers, and the sizes of its axes.
+    """The ops of one distinct block: how often it runs, its layers, the sizes of its axes and what these are called.
 
     `parameters` and `flops` are of all its layers together.
     """
@@ -71,6 +72,7 @@ class Listing:
     rows: tuple[OpRow, ...]
     parameters: Size
     flops: Size
+    says: Mapping[str, str]
 
 
 def list_ops(model: Model, asked: Setting) -> tuple[Listing, ...]:
@@ -107,6 +109,7 @@ def _listing(
         tuple(rows),
         parameters,
         segment.times * sum((row.flops for row in rows), start=0),
+        {axis: said for axis in extent.sizes if axis in used and (said := word(axis, block))},
     )
 
 

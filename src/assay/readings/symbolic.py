@@ -9,15 +9,11 @@ from assay.errors import SettingError
 from assay.kinds import Extent, Visible
 from assay.readings.binding import bind, placed
 from assay.readings.letters import (
-    LATENT,
-    SAYS,
-    WITHIN,
     Bound,
     Letter,
     Letters,
     Tie,
     algebra,
-    is_expression,
     settled,
     symbols_of,
     tied,
@@ -25,6 +21,7 @@ from assay.readings.letters import (
     value_of,
 )
 from assay.readings.setting import Setting
+from assay.readings.words import SAYS, dimension, meaning
 from assay.records import dataclass, replace
 from assay.size import Size, is_integer
 from assay.spec import Block, Model, Segment
@@ -55,37 +52,6 @@ def _given(model: Model, asked: Setting) -> Iterator[tuple[str, Size]]:
             yield name, size
     for segment in model.segments:
         yield from segment.block.sizes.items()
-
-
-def meaning(axis: str, block: Block) -> str:
-    """What the field calls an axis: nothing where a block uses its letter for something of its own."""
-    key = block.origins.get(axis, "")
-    latent = LATENT.get(key.rpartition(".")[2])
-    if latent is not None and not is_expression(key):
-        return latent
-    parts = WITHIN.get(axis)
-    if parts is None and axis in SAYS:
-        return SAYS[axis]
-    for op in block.ops:
-        named = [*op.axes, *(a for tensor in op.inputs for a in tensor.axes), *(value for _, value in op.attrs)]
-        part = op.part.partition(".")[0]
-        if parts is not None and part in parts and axis in named:
-            return parts[part]
-    return _dimension(axis, block)
-
-
-def _dimension(axis: str, block: Block) -> str:
-    """What an axis that the field has no word for is a dimension of: tables by their names, weights, else a result."""
-    table = axis.removeprefix("P_")
-    if table != axis:
-        return f"rows of the table of {table}s"
-    weights = (tensor.name for op in block.ops for tensor in op.weights if axis in tensor.axes)
-    results = (op.name for op in block.ops if axis in op.axes)
-    others = (op.name for op in block.ops if any(axis in t.axes for t in op.inputs) or axis in dict(op.attrs).values())
-    names = next(filter(None, (list(dict.fromkeys(some)) for some in (weights, results, others))), [])
-    return (
-        f"a dimension of {', '.join(names[:2])}{' …' if len(names) > 2 else ''}" if names else f"a size of {block.name}"
-    )
 
 
 class Symbols:
@@ -155,7 +121,7 @@ class Symbols:
                 continue
             if symbols_of(size) and not size.is_Symbol:
                 name = "keys" if axis == "c" else axis  # c is the context
-                says = SAYS.get(name) or _dimension(axis, block)
+                says = SAYS.get(name) or dimension(axis, block)
                 extent.sizes[axis] = self.letters.of(name, numbers.sizes[axis], "", segment.name, size, says=says)
         return extent
 

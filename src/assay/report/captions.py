@@ -10,7 +10,7 @@ from assay.readings.ops import Operand
 from assay.report.model import asked_for, has_latent
 from assay.report.units import digits, flop, layer_ranges, plural, short, shorten
 from assay.size import Size
-from assay.spec import AXES, Model
+from assay.spec import Model
 
 NAMES = {
     "attention": "Attention",
@@ -147,15 +147,13 @@ def totals(model: Model, counted: Count) -> str:
 def legend(graph: Graph) -> list[str]:
     """What each letter is, with its size where it has one throughout."""
     sizes: dict[str, list[Size]] = {}
+    says: dict[str, dict[str, None]] = {}
     for stage in graph.stages:
         used = {axis for node in stage.nodes for axis in node.inner()}
         for axis, size in ((axis, size) for axis, size in stage.sizes.items() if axis in used):
             known = sizes.setdefault(axis, [])
             if size not in known:
                 known.append(size)
-    return [
-        f"{axis} {AXES.get(axis, '')} {digits(held[0])}".replace("  ", " ")
-        if len(held) == 1
-        else f"{axis} {AXES.get(axis, '')}".rstrip()
-        for axis, held in sizes.items()
-    ]
+            says.setdefault(axis, {}).update({stage.says[axis]: None} if axis in stage.says else {})
+    words = {axis: " ".join(filter(None, (axis, " or ".join(said)))) for axis, said in says.items()}
+    return [f"{words[axis]} {digits(held[0])}" if len(held) == 1 else words[axis] for axis, held in sizes.items()]

@@ -7,7 +7,8 @@ from typing import Any
 
 from assay.readings.conventions import CONVENTIONS
 from assay.readings.explain import FIGURES, Derivation, Stage, Step, Sum
-from assay.readings.letters import SETTING, Letter, is_expression
+from assay.readings.letters import SETTING, Letter
+from assay.readings.words import is_expression
 from assay.report.algebra import TEXT, Script, joined, rank, split, terms, write
 from assay.report.table import WIDTH, Style, table, wrap
 from assay.report.units import digits, layer_ranges

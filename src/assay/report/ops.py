@@ -11,7 +11,7 @@ from assay.report.contract import setting_object
 from assay.report.model import asked_for, has_latent, stored_as
 from assay.report.table import WIDTH, Style, wrap
 from assay.report.units import decimal_bytes, digits, flop, layer_ranges, plain, short, shorten
-from assay.spec import AXES, Model, Op
+from assay.spec import Model, Op
 
 COLUMNS = (("parameters", 10), ("FLOPs", 11), ("reads", 9), ("writes", 9), ("FLOP/B", 7))
 _FIGURES = sum(width for _, width in COLUMNS) + 2 * (len(COLUMNS) - 1)
@@ -58,7 +58,7 @@ def _listing(listing: Listing, style: Style) -> list[str]:
 
 def _axes(listing: Listing) -> list[str]:
     """What each letter is and its size."""
-    said = [f"{a} {digits(size)}{f' {AXES[a]}' if a in AXES else ''}" for a, size in listing.sizes.items()]
+    said = [f"{a} {digits(size)} {listing.says.get(a, '')}".rstrip() for a, size in listing.sizes.items()]
     return wrap(" · ".join(said))
 
 

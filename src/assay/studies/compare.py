@@ -12,6 +12,7 @@ from typing import Any
 from assay.errors import SettingError
 from assay.readings.count import Count, count
 from assay.readings.setting import default_tokens
+from assay.readings.words import word
 from assay.records import dataclass
 from assay.report.contract import document
 from assay.report.model import stored_as
@@ -134,13 +135,14 @@ def _paths(held: Mapping[str, Any], path: str) -> list[tuple[str, Any]]:
 def _sizes(models: Sequence[Model]) -> list[Size]:
     """Every size of every model: one letter in one part is one size."""
     each = [_sizes_of(model) for model in models]
+    says = [_words(model) for model in models]
     keys = dict.fromkeys(key for found in each for key in found)
     order = {axis: place for place, axis in enumerate(AXES)}
     ranked = sorted(keys, key=lambda key: (order.get(key[0], len(order)), list(keys).index(key)))
     made = []
     for axis, part in ranked:
         held = tuple(found.get((axis, part), ()) for found in each)
-        made.append(Size(axis, AXES.get(axis, ""), part, held))
+        made.append(Size(axis, next((said for found in says if (said := found.get((axis, part)))), ""), part, held))
     return made
 
 
@@ -157,6 +159,12 @@ def _sizes_of(model: Model) -> dict[tuple[str, str], tuple[Held, ...]]:
             else:
                 before[same] = Held(value, before[same].layers + held.layers, before[same].key or held.key)
     return {key: tuple(held) for key, held in found.items()}
+
+
+def _words(model: Model) -> dict[tuple[str, str], str]:
+    """What the field calls each size, by its letter and part."""
+    blocks = [(axis, segment) for segment in model.segments for axis in segment.block.sizes]
+    return {(axis, _place(segment, axis)): said for axis, segment in blocks if (said := word(axis, segment.block))}
 
 
 def _place(segment: Segment, axis: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from assay.readings.words import is_expression
 from assay.report.contract import setting_object
 from assay.report.model import about, asked_for, has_latent
 from assay.report.table import WIDTH, Style, table, wrap
@@ -153,14 +154,14 @@ def _beside(rows: list[list[str]], labels: int, names: Sequence[str], last: str,
 def _says(size: Size) -> str:
     """What a letter stands for: the field's word for it, or the last of the key it came from."""
     key = next((held.key for several in size.held for held in several if held.key), "")
-    words = size.says or key.rpartition(".")[2].replace("_", " ")
+    words = size.says or ("" if is_expression(key) else key.rpartition(".")[2].replace("_", " "))
     place = size.part if size.part in ("experts", "tower", "mixer") and size.part not in words else ""
     return shorten(f"{words} ({place})" if words and place else words or place, 34)
 
 
 def _keys(size: Size) -> str:
     """The keys that it came from, each once."""
-    return " / ".join(dict.fromkeys(held.key for several in size.held for held in several if held.key))
+    return " or ".join(dict.fromkeys(held.key for several in size.held for held in several if held.key))
 
 
 def _held(held: tuple[Held, ...], depth: int) -> list[str]:
