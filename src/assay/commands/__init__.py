@@ -18,6 +18,7 @@ COMMANDS: dict[str, dict[str, str]] = {
     "sweep": {"sweep MODEL": "every figure over ranges of settings and sizes: tables, files, pictures"},
     "compare": {"compare A B ...": "models side by side, with ratios, and what explains the differences"},
     "design": {"design --params N": "plain decoders that meet targets, as descriptions"},
+    "memory": {"memory MODEL": "what inference holds: weights, cache, states, the fullest moment"},
     "train": {"train MODEL": "a training run: FLOPs, days, energy, price; or what a budget buys"},
     "gpus": {"gpus [NAME]": "what chips can do at most: memory, bandwidth, rates, each with its source"},
     "tensors": {"tensors MODEL": "every weight tensor: path, shape, count, how often it occurs"},

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 
+from assay.errors import KindError
 from assay.formats import bytes_of
 from assay.kinds import kind_of
 from assay.kinds.training import INPUT, Passing, Store, Tape, Value, rule_of
@@ -168,7 +169,11 @@ class _Run(Forward):
         start = tape.clock
         if rule_of(at.op) is None:
             self.unknown.setdefault(at.op.kind)
-        made = self._wide(at, given, grad) if in_float32(at.op) else super().run(at, given, grad)
+        try:
+            made = self._wide(at, given, grad) if in_float32(at.op) else super().run(at, given, grad)
+        except KindError:  # of this one
+            self.unknown.setdefault(at.op.kind)
+            made = tape.new(at.op.axes)
         self._leave(at.op)
         tape.read(made, *given)
         if "part" in self.holds:
@@ -304,7 +309,9 @@ class _Run(Forward):
         if store.maker is None:
             return Alive(group, group, int(store.bytes))
         row = self.layers[store.maker[0]]
-        return Alive(row.block.ops[store.maker[1]].name, group, int(store.bytes), named(row.segment, row.layer))
+        op = row.block.ops[store.maker[1]]
+        name = f"of {op.kind}" if group == SHARED else op.name
+        return Alive(name, group, int(store.bytes), named(row.segment, row.layer))
 
 
 def _fullest(totals: Sequence[int], start: int, end: int) -> int:

@@ -12,6 +12,7 @@ from assay.formats import BITS, bytes_of
 from assay.kinds import Extent
 from assay.kinds.training.tape import CACHE, STATES, Keeping
 from assay.readings.binding import as_model, bind, placed
+from assay.readings.count import count_setting
 from assay.readings.generate import chosen
 from assay.readings.liveness import LOGITS, SCORES, Liveness, Moment, liveness
 from assay.readings.plans import plan_of
@@ -195,7 +196,7 @@ class _Asked:
 
     def memory(self) -> Memory:
         """The record."""
-        weights = by_format(self.model, self.asked)
+        weights = self._weights()
         end = self._end()
         cache, states, reserved = self._kept(end)
         found = [(one, self._pass(one)) for one in self._passes()]
@@ -218,6 +219,14 @@ class _Asked:
             self.generate,
             tuple(self._notes(found[0][1])),
         )
+
+    def _weights(self) -> dict[str, int]:
+        """Bytes by format."""
+        asked, scheme = self.asked, self.model.scheme
+        if asked.quantized and scheme is not None:
+            return by_format(self.model, scheme, asked.weights)
+        held = count_setting(self.model, replace(asked, tokens=1, past=0)).weight_bytes
+        return {asked.weights: int(held or 0)}
 
     def _weight(self, one: Pass) -> int:
         return one.activations + one.logits if self.static else one.peak.bytes

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from assay.errors import SettingError
-from assay.formats import bytes_of
-from assay.readings.setting import Setting
+from assay.formats import Scheme, bytes_of
 from assay.readings.tensors import Entry, Stored, tensors
-from assay.records import replace
 from assay.size import Size
 from assay.spec import Model
 
@@ -44,24 +42,22 @@ def tensor_bytes(tensor: Stored, plain: str) -> Size:
     return count * tensor.format.bytes(outputs, inputs)
 
 
-def by_format(model: Model, asked: Setting) -> dict[str, int]:
-    """The same by what tensors are stored in, scales and tables with the matrices that they are of, the largest first.
+def by_format(model: Model, scheme: Scheme, rest: str) -> dict[str, int]:
+    """The same by what tensors are stored in, scales and tables with the matrices that they are of, most first.
 
-    Raises SettingError where the scheme is not known.
+    `rest` is the dtype of what the scheme leaves as it is. Raises SettingError where it is not known.
     """
-    scheme = model.scheme if asked.quantized else None
-    if scheme is not None and scheme.unknown:
+    if scheme.unknown:
         raise SettingError(
             f"{model.name} quantizes weights in a format that is not known: {scheme.unknown}; weights= prices them"
         )
-    if scheme is not None and scheme.total is not None:
+    if scheme.total is not None:
         return {scheme.says: int(scheme.total)}
     found: dict[str, int] = {}
     for entry in tensors(model):
-        plain = (scheme.buffers or asked.weights) if scheme is not None and entry.buffer else asked.weights
+        plain = (scheme.buffers or rest) if entry.buffer else rest
         copies = len(entry.layers) or 1
         for tensor in entry.checkpoint:
-            stored = tensor if scheme is not None else replace(tensor, format=None)
-            name = plain if stored.format is None else stored.format.says
-            found[name] = found.get(name, 0) + int(copies * stored.times * tensor_bytes(stored, plain))
+            name = plain if tensor.format is None else tensor.format.says
+            found[name] = found.get(name, 0) + int(copies * tensor.times * tensor_bytes(tensor, plain))
     return dict(sorted(found.items(), key=lambda one: -one[1]))

@@ -88,8 +88,9 @@ def concat(at: Passing, *given: Value) -> Value:
 
 
 @saves("take")
-def take(at: Passing, x: Value, index: Value) -> Value:
-    """Values at an index along the last axis."""
+def take(at: Passing, *given: Value) -> Value:
+    """Values at an index along the last axis, of a weight too."""
+    x, index = everything(at, given)
     return at.tape.gather(x, index, at.op.axes)
 
 

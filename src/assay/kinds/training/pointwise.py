@@ -31,7 +31,7 @@ ACTIVATIONS: dict[str, Function] = {
 
 
 def _activation(function: Function) -> Callable[[Passing, Value], Value]:
-    return lambda at, x: function(at.tape, at.tape.beside(x, at.op.axes))
+    return lambda at, *given: function(at.tape, at.tape.beside(next(everything(at, given)), at.op.axes))
 
 
 for _name, _function in ACTIVATIONS.items():

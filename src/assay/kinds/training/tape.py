@@ -211,6 +211,9 @@ class Tape:
         if axes == x.axes:
             return x
         apart = dict(zip(x.axes, x.strides, strict=True))
+        lacking = [a for a in axes if a not in apart]
+        if lacking:
+            raise KindError(f"[{' '.join(x.axes)}] has no {' '.join(lacking)} to be seen along")
         return x.seen(axes, tuple(apart[a] for a in axes))
 
     def beside(self, x: Value, axes: Axes) -> Value:
