@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from errata import errata
+from measurements import inference_table, training_table
 from pages import differences, held, published, python_reference, reports
 
 ROOT = Path(__file__).parents[1]
@@ -229,6 +230,8 @@ GENERATED: dict[str, Callable[[], str | None]] = {
     "published": published,
     "reports": reports,
     "errata": errata,
+    "steps": training_table,
+    "passes": inference_table,
 }
 _MARKED = re.compile(r"(<!-- (?P<name>\w+): written by `make docs` -->\n).*?(<!-- end -->)", re.DOTALL)
 

@@ -16,6 +16,7 @@ from assay.spec import Model
 FILE = Path(__file__).parent / "measured" / "h200.json"
 DATA: dict[str, Any] = json.loads(FILE.read_text(encoding="utf-8"))
 RECORDS: list[dict[str, Any]] = DATA["records"]
+PASSED = [record for record in RECORDS if record["section"] in ("infer_peak", "hf")]
 TRAINED = [record for record in RECORDS if record["section"] == "train"]
 ATTENTION = {"sdpa": "fused", "eager": "plain"}
 FIGURES = {  # what a record calls it, what a table does, and within what it must be
@@ -93,6 +94,31 @@ def trained(record: dict[str, Any]) -> Iterator[Compared]:
     }
     for key, size in said.items():
         yield Compared(title(record), key, size, record[key])
+
+
+def passed(record: dict[str, Any]) -> Compared:
+    """The peak of a pass forward; nothing of the matrix library is in these records."""
+    held = assay.memory(
+        model(record["model"]),
+        record["b"],
+        record["n"],
+        logits="all" if record.get("logits_to_keep") == 0 else "last",
+        policy="transformers",
+        weights="bf16",
+    )
+    measured = record["peak_bytes" if record["section"] == "infer_peak" else "prefill_peak_bytes"]
+    return Compared(f"{title(record)}", "peak_bytes", held.total, measured)
+
+
+def inference_table() -> str:
+    """Every record of a pass forward."""
+    lines = ["| model, batch × tokens | logits | said | measured | error |", "|---|---|---:|---:|---:|"]
+    for record in PASSED:
+        one = passed(record)
+        logits = "all" if record.get("logits_to_keep") == 0 else "last"
+        kept = f"{one.said / 1e9:.3f} GB | {one.measured / 1e9:.3f} GB | {one.error:+.3%}"
+        lines.append(f"| {one.name} | {logits} | {kept} |")
+    return "\n".join(lines)
 
 
 def training_table() -> str:
