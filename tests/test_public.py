@@ -18,11 +18,11 @@ import assay
 ROOT = Path(__file__).resolve().parents[1]
 NAMES = """
     CONVENTIONS AssayError Batch Block BuildError Cache Chip Comparison Convention Count Crossover Diagram Entry
-    Explanation Flops HardwareError History KindError Machines MeasureError Measurement Memory Model NotationError Op
-    Parameters Proposal Recipe Regime Row Segment Setting SettingError SizeError SourceError Sweep Tensor Training
-    TrainingMemory TrainingRun UnknownModel Utilization Weight block build chip chips compare count crossovers design
-    draw explain flops_per_token learn load measure memory mfu regimes shifted sweep tensors train training
-    training_memory
+    Explanation Flops HardwareError History KindError Machines MeasureError Measurement Memory Model NotationError
+    Op Parameters Plan Proposal Rank Recipe Regime Row Segment Setting SettingError Sharded SizeError SourceError
+    States Sweep Tensor Training TrainingMemory TrainingRun UnknownModel Utilization Weight block build chip chips
+    compare count crossovers design draw explain flops_per_token freeze learn load lora measure memory mfu regimes
+    shard sharded shifted states sweep tensors train training training_memory
 """.split()
 LLAMA = {
     "model_type": "llama",

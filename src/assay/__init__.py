@@ -54,12 +54,17 @@ if TYPE_CHECKING:
     from assay.readings.machines import Machines
     from assay.readings.memory import Memory, memory
     from assay.readings.setting import Setting
+    from assay.readings.sharded import Sharded, sharded
+    from assay.readings.states import States, states
     from assay.readings.step import TrainingMemory, training_memory
     from assay.readings.tensors import Entry, tensors
     from assay.readings.training import Training, training
     from assay.readings.utilization import Utilization, flops_per_token, mfu
     from assay.report.diagram import Diagram, draw
     from assay.report.explain import Explanation, explain
+    from assay.rewrites.adapters import freeze, lora
+    from assay.rewrites.plan import Plan, Rank
+    from assay.rewrites.shard import shard
     from assay.sources import load
     from assay.spec import Block, Model, Op, Segment, Tensor, Weight
     from assay.studies.compare import Comparison, compare
@@ -94,15 +99,19 @@ __all__ = [
     "NotationError",
     "Op",
     "Parameters",
+    "Plan",
     "Proposal",
+    "Rank",
     "Recipe",
     "Regime",
     "Row",
     "Segment",
     "Setting",
     "SettingError",
+    "Sharded",
     "SizeError",
     "SourceError",
+    "States",
     "Sweep",
     "Tensor",
     "Training",
@@ -122,13 +131,18 @@ __all__ = [
     "draw",
     "explain",
     "flops_per_token",
+    "freeze",
     "learn",
     "load",
+    "lora",
     "measure",
     "memory",
     "mfu",
     "regimes",
+    "shard",
+    "sharded",
     "shifted",
+    "states",
     "sweep",
     "tensors",
     "train",
@@ -151,12 +165,17 @@ _HOME = {
     "assay.readings.machines": "Machines",
     "assay.readings.memory": "Memory memory",
     "assay.readings.setting": "Setting",
+    "assay.readings.sharded": "Sharded sharded",
+    "assay.readings.states": "States states",
     "assay.readings.step": "TrainingMemory training_memory",
     "assay.readings.tensors": "Entry tensors",
     "assay.readings.training": "Training training",
     "assay.readings.utilization": "Utilization flops_per_token mfu",
     "assay.report.diagram": "Diagram draw",
     "assay.report.explain": "Explanation explain",
+    "assay.rewrites.adapters": "freeze lora",
+    "assay.rewrites.plan": "Plan Rank",
+    "assay.rewrites.shard": "shard",
     "assay.sources": "load",
     "assay.spec": "Block Model Op Segment Tensor Weight",
     "assay.studies.compare": "Comparison compare",
