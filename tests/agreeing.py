@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import assume
 from hypothesis import strategies as st
-from witness import SIZES
+from witnessed.base import SIZES
 
 from assay.kinds import Extent, Stepped, Visible, kind_of
 from assay.readings.binding import bind

@@ -29,7 +29,8 @@ from agreeing import (
 )
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from witness import WITNESSES, Witness
+from witness import WITNESSES
+from witnessed.base import Witness
 
 from assay.spec import Block, parse_lines
 

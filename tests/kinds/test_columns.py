@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from witness import SIZES, WITNESSES, Witness
+from witness import WITNESSES
+from witnessed.base import SIZES, Witness
 
 from assay.errors import AssayError, KindError, NotationError
 from assay.kinds import KINDS, SORTS, Extent, Kind, Stepped, check, kind_of, register
