@@ -190,6 +190,15 @@ def test_recomputation_by_hand() -> None:
     assert layer.hardware_flops == small(8) + layer.again
     core = assay.train(SMALL, tokens=8, context=8, recompute="attention")
     assert core.again == scores
+    assert assay.train(SMALL, tokens=8, context=8, recompute=2).again == layer.again  # in stretches of 2 layers
+
+
+@pytest.mark.parametrize("how", ["none", "attention", "layer", 4])
+def test_what_runs_again_is_what_a_step_runs_again(how: str | int) -> None:
+    model = assay.load("mixtral-8x7b")
+    run = assay.train(model, tokens=2048, context=2048, recompute=how)
+    step = assay.training_memory(model, tokens=2048, recompute=how, attention="plain")
+    assert (run.forward, run.backward, run.again) == (step.work.forward, step.work.backward, step.work.again)
 
 
 @pytest.mark.parametrize(
@@ -397,7 +406,11 @@ def test_symbols() -> None:
         ({"mfu": 0.4, "pue": 0.9}, "SettingError", "pue is 0.9; .* at least 1"),
         ({"mfu": 0.4, "price": 0}, "SizeError", "price is 0; it must be a finite number above 0"),
         ({"mfu": 0.4, "tokens": 0}, "SizeError", "tokens is 0; it must be an integer of at least 1"),
-        ({"mfu": 0.4, "recompute": "all"}, "SettingError", "recompute is 'all'; known: none, attention, layer"),
+        (
+            {"mfu": 0.4, "recompute": "all"},
+            "SettingError",
+            "recompute is 'all'; known: none, attention, layer, or a number of layers, 1 or more",
+        ),
         ({"mfu": 0.4, "lengths": []}, "SettingError", "lengths are empty"),
         ({"mfu": 0.4, "lengths": {0: 1}}, "SizeError", "a length is 0; it must be an integer of at least 1"),
         ({"mfu": 0.4, "lengths": [8], "context": 8}, "SettingError", "lengths are those of sequences"),

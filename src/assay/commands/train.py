@@ -62,7 +62,7 @@ def _parser() -> Parser:
     of("--tokens", metavar="N", help="tokens of the whole run: 15T, 300B")
     of("--context", metavar="C", help="tokens of a sequence; 2,048 if not given, or the position table's rows")
     of("--lengths", metavar="LIST", help="packed sequences in place of it: 512,1024,4096 or 512:100,8192:3")
-    of("--recompute", metavar="WHAT", default="none", help="again in backward: none (the default), attention, layer")
+    of("--recompute", metavar="WHAT", default="none", help="again in backward: none, attention, layer, so many layers")
     of("--step-tokens", metavar="N", help="tokens of one step, to count what the optimizer does")
     of("--optimizer", metavar="NAME", default="adamw", help="adamw (the default), adam, sgd, lion, muon, …")
     of("--source", metavar="M", help="source tokens of an encoder-decoder; as many as of the target if not given")
@@ -88,7 +88,9 @@ def _parser() -> Parser:
 
 def _asked(args: Namespace) -> dict[str, Any]:
     """The arguments of `train`. Raises SettingError."""
-    given: dict[str, Any] = {name: getattr(args, name) for name in ("recompute", "optimizer", "convention", "dtype")}
+    given: dict[str, Any] = {name: getattr(args, name) for name in ("optimizer", "convention", "dtype")}
+    again = args.recompute
+    given["recompute"] = parse_size(again, "--recompute") if again[:1].isdecimal() else again
     given["gpu"] = args.gpu
     for name, least in _SIZES.items():
         text = getattr(args, name)

@@ -13,13 +13,13 @@ from assay.readings.laws import LAWS, Optimum
 from assay.readings.machines import DAY, Machines, machines
 from assay.readings.published import Formula, formulas
 from assay.readings.setting import Setting
-from assay.readings.training import Training, training
+from assay.readings.training import Training, trace, training
 from assay.readings.updates import update_flops
 from assay.records import dataclass, field, replace
+from assay.rewrites.recompute import recompute as marked
 from assay.size import Size, is_integer, lift, per, rate, surely_above, whole
 from assay.spec import Block, Model
 
-RECOMPUTED = ("none", "attention", "layer")  # what backward computes again
 Lengths = tuple[tuple[Size, Size], ...]  # (length, how many sequences of it)
 
 
@@ -40,7 +40,7 @@ class TrainingRun:
     again: Any
     visible: Any
     setting: Setting
-    recompute: str = "none"
+    recompute: str | int = "none"
     update: Any = None
     optimizer: str | None = None
     step_tokens: Size | None = None
@@ -85,7 +85,7 @@ def train(
     price: Any = None,
     power: Any = None,
     pue: Any = 1,
-    recompute: str = "none",
+    recompute: str | int = "none",
     optimizer: str = "adamw",
     step_tokens: object = None,
     budget: Any = None,
@@ -102,15 +102,13 @@ def train(
     other, a list or a mapping from length to how many: the mixture is the whole run's. On `gpus` chips called `gpu`,
     or of `peak_flops` each, either `mfu` is reached, a fraction of the peak in `dtype` (bf16, fp16 where a chip has no
     bf16), or `tokens_per_second` were measured of all together. `price` is of one chip an hour, in any currency;
-    `power` in watts (the chip's), times `pue` for the building. `recompute` is none, attention (its core) or layer.
-    `optimizer` steps once in `step_tokens`. Sizes may be ints, arrays or symbols. Raises SettingError, SizeError and
-    HardwareError.
+    `power` in watts (the chip's), times `pue` for the building. `recompute` is none, attention (its core), layer, or
+    how many layers run again together. `optimizer` steps once in `step_tokens`. Sizes may be ints, arrays or symbols.
+    Raises SettingError, SizeError and HardwareError.
     """
     of = model if isinstance(model, Model) else as_model(model, sizes)
     if sizes and of is model:
         raise SettingError(f"a model has no open sizes; {', '.join(sizes)} cannot be set")
-    if recompute not in RECOMPUTED:
-        raise SettingError(f"recompute is {recompute!r}; known: {', '.join(RECOMPUTED)}")
     if lengths is not None and context is not None:
         raise SettingError("lengths are those of sequences; they stand in place of context")
     if sum(given is not None for given in (tokens, budget, gpu_days)) != 1:
@@ -162,17 +160,18 @@ class _Mixture:
     """Sequences of several lengths, each traced once; all of them together are what a run repeats."""
 
     def __init__(
-        self, model: Model, lengths: Iterable[tuple[Any, Size]], recompute: str, asked: dict[str, Any]
+        self, model: Model, lengths: Iterable[tuple[Any, Size]], recompute: str | int, asked: dict[str, Any]
     ) -> None:
         self.model = model
         self.recompute = recompute
+        twice = marked(model, recompute)
         self.rows: list[_Sequence] = []
         for length, many in lengths:
             step = training(model, tokens=length, **asked)
             n = step.setting.tokens
             counted = count(model, tokens=n, **asked)
             seen = training(model, tokens=n, **{**asked, "convention": "causal"})
-            redone = again(step, counted, recompute)
+            redone = 0 if twice is model else _again(twice, step)
             row = _Sequence(n, many, step.forward, step.backward, redone, seen.flops, step.setting, counted)
             self.rows.append(row)
         self.lengths = tuple((row.length, row.many) for row in self.rows)
@@ -214,13 +213,10 @@ class _Mixture:
             yield one._replace(text=text, work="training", value=value, ours=ours)
 
 
-def again(step: Training, counted: Count, recompute: str) -> Size:
-    """FLOPs of a sequence that backward computes again: of attention's core, or of every layer, forward."""
-    if recompute == "attention":
-        return counted.flops.attention_scores
-    if recompute == "layer":
-        return sum((row.forward for row in step.rows if row.layers), start=0)
-    return 0
+def _again(model: Model, step: Training) -> Size:
+    """FLOPs of a sequence that backward computes again: forward once more, of the ops that are marked so."""
+    ops = (op for _, layer in trace(model, step.setting) for op in layer)
+    return sum((op.forward for op in ops if op.op.again), start=0)
 
 
 def _lengths(given: Mapping[int, int] | Iterable[int]) -> Lengths:

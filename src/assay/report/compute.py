@@ -58,7 +58,8 @@ def _work(run: TrainingRun) -> list[list[str]]:
         ["model", power_of_ten(run.flops), f"{digits(run.flops_per_token)} a token"],
     ]
     if run.again:
-        rows.append(["recomputed", power_of_ten(run.again), AGAIN[run.recompute]])
+        what = AGAIN.get(str(run.recompute), f"every layer, forward, {run.recompute} at a time")
+        rows.append(["recomputed", power_of_ten(run.again), what])
         rows.append(["hardware", power_of_ten(run.hardware_flops), f"{ratio(run.hardware_flops, run.flops)} of model"])
     if run.update is not None:
         rows.append(
