@@ -105,6 +105,21 @@ def test_what_cannot_be_measured() -> None:
         measure(torch.nn.Linear(4, 5), nested)
 
 
+def test_a_padded_batch_of_an_encoder() -> None:
+    """Without gradients PyTorch leaves padding out: 8 tokens of 10 are projected, attention is of 2 times 5 by 5."""
+    d, f, layers = 16, 32, 2
+    layer = torch.nn.TransformerEncoderLayer(d, 4, f, batch_first=True)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        encoder = torch.nn.TransformerEncoder(layer, layers).eval()
+        padding = torch.zeros(2, 5, dtype=torch.bool)
+        padding[1, 3:] = True
+        with torch.no_grad():
+            found = measure(encoder, torch.ones(2, 5, d), src_key_padding_mask=padding)
+    assert found.flops.forward == layers * (2 * 8 * (4 * d * d + 2 * d * f) + 2 * 2 * 2 * 5 * 5 * d)
+    assert {op.name for op in found.ops if op.sort == "counted"} == {"aten::_transformer_encoder_layer_fwd"}
+
+
 def test_what_cannot_be_followed() -> None:
     with pytest.raises(MeasureError, match=r"what autograd keeps cannot be followed here: torch.func.\{grad"):
         measure(torch.func.grad(lambda x: x.sum()), torch.ones(3))

@@ -130,9 +130,21 @@ def varlen_backward(call: Call) -> int:
 # --- whole layers as one op: what `torch.nn` runs without gradients ---
 
 
+def _ragged(call: Call) -> _Sizes:
+    """Of sequences of several lengths: tokens of all, sequences, tokens of the longest, width.
+
+    Projections are of the tokens that are there; attention pads every sequence to the longest.
+    """
+    sizes = call[0]._nested_tensor_size().tolist()
+    return sum(n for n, _ in sizes), len(sizes), max(n for n, _ in sizes), sizes[0][1]
+
+
 @rule("aten::_native_multi_head_attention", "aten::_triton_multi_head_attention")
 def multi_head(call: Call) -> int:
     """Queries [b n d], keys [b c d]; a weight [3d d] makes queries, keys and values, one [d d] ends it."""
+    if call[0].is_nested:
+        rows, b, n, d = _ragged(call)
+        return 2 * rows * 4 * d * d + _forward(b * n, n, d, d)
     (b, n, d), c = call.shape(0), call.shape(1)[1]
     return 2 * b * (2 * n + 2 * c) * d * d + _forward(b * n, c, d, d)
 
@@ -140,6 +152,6 @@ def multi_head(call: Call) -> int:
 @rule("aten::_transformer_encoder_layer_fwd")
 def encoder_layer(call: Call) -> int:
     """Tokens [b n d] through projections [3d d] and [d d], attention, and both matrices of the MLP."""
-    b, n, d = call.shape(0)
+    rows, b, n, d = _ragged(call) if call[0].is_nested else (prod(call.shape(0)[:2]), *call.shape(0))
     weights = ("qkv_weight", "proj_weight", "ffn_weight_1", "ffn_weight_2")
-    return 2 * b * n * sum(prod(call.shape(name)) for name in weights) + _forward(b * n, n, d, d)
+    return 2 * rows * sum(prod(call.shape(name)) for name in weights) + _forward(b * n, n, d, d)

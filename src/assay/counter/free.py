@@ -20,7 +20,7 @@ _SORTS = {
         unbind_copy unfold_copy unsqueeze_copy view_copy view_as_complex_copy view_as_real_copy _reshape_alias_copy
         _conj_copy _neg_view_copy complex _convert_weight_to_int4pack _convert_weight_to_int4pack_for_cpu
         _dyn_quant_pack_4bit_weight _jagged_to_padded_dense_forward _padded_dense_to_jagged_forward to_padded_tensor
-        _pack_padded_sequence
+        _pack_padded_sequence _nested_tensor_from_mask
     """,
     "gather": """
         embedding embedding_dense_backward embedding_renorm _embedding_bag _embedding_bag_forward_only
@@ -121,7 +121,8 @@ _SORTS = {
     "question": """
         _local_scalar_dense item is_same_size is_pinned is_coalesced is_set_to record_stream _has_same_storage_numel
         _assert_async _functional_assert_async _assert_tensor_metadata _functional_assert_scalar _assert_scalar
-        _fused_sdp_choice _use_cudnn_ctc_loss _use_miopen_ctc_loss dense_dim sparse_dim q_scale q_zero_point
+        _fused_sdp_choice _nested_tensor_from_mask_left_aligned
+        _use_cudnn_ctc_loss _use_miopen_ctc_loss dense_dim sparse_dim q_scale q_zero_point
         sym_constrain_range sym_constrain_range_for_size _linalg_check_errors
     """,
 }

@@ -16,6 +16,8 @@ from assay.counter.rules import RULES, Call
 from assay.counter.storages import WEIGHT, Storages, Weights
 from assay.errors import MeasureError
 
+# ops that know the lengths of nested tensors: what a padded batch of `torch.nn.TransformerEncoder` runs
+RAGGED = ("aten::_transformer_encoder_layer_fwd", "aten::_native_multi_head_attention", "aten::to_padded_tensor")
 PLAIN = (torch.Tensor, torch.nn.Parameter, torch.nn.Buffer)
 
 
@@ -69,7 +71,7 @@ class Counting(TorchDispatchMode):  # type: ignore[misc]
             return NotImplemented  # a tensor made of tensors: what it runs on those comes here by itself
         name, sort, decomposes = self._kind(func)
         given = [*_tensors(args), *_tensors(kwargs)]
-        if any(tensor.is_nested for tensor in given):
+        if sort != "view" and name not in RAGGED and any(tensor.is_nested for tensor in given):
             raise MeasureError(f"{name} works on nested tensors without a shape; use those of layout=torch.jagged")
         if decomposes:  # without autograd even ops that are written in others arrive whole
             with self:
