@@ -1,0 +1,74 @@
+"""`assay memory --train` as a person meets it."""
+
+from __future__ import annotations
+
+import pytest
+from commandline import document, page, run
+
+import assay
+
+
+def test_the_page_adds_up(capsys: pytest.CaptureFixture[str]) -> None:
+    out = page(capsys, "memory", "llama-3.2-1b", "--train", "--batch", "4", "--tokens", "2048")
+    lines = out.splitlines()
+    at = next(i for i, line in enumerate(lines) if line.startswith("What it is made of at its peak"))
+    end = next(i for i in range(at, len(lines)) if lines[i].split()[:1] == ["total"])
+    rows = [line.split() for line in lines[at + 2 : end] if len(line) - len(line.lstrip()) == 2]  # none that goes on
+    parts = [int(row[1].replace(",", "")) for row in rows]
+    held = assay.training_memory(assay.load("llama-3.2-1b"), 4, 2048)
+    assert sum(parts) == int(lines[end].split()[1].replace(",", "")) == held.peak.bytes
+    assert "backward, loss, at logits.logs" in out
+    assert "the peak" in out
+
+
+def test_json_is_what_python_gives(capsys: pytest.CaptureFixture[str]) -> None:
+    words = ("--train", "--precision", "amp", "--recompute", "2", "--accumulation", "3", "--logits-chunk", "128")
+    more = ("--optimizer", "sgd", "--dropout", "0.1", "--workspace", "0", "--attention", "plain")
+    made = document(capsys, "memory", "gpt-2", *words, *more)
+    held = assay.training_memory(
+        assay.load("gpt-2"),
+        precision="autocast",
+        recompute=2,
+        accumulation=3,
+        logits_chunk=128,
+        optimizer="sgd",
+        dropout=0.1,
+        workspace=0,
+        attention="plain",
+    )
+    assert made["peak"]["bytes"] == held.peak.bytes == sum(made["peak"]["parts"].values())
+    assert made["resident"] == held.resident
+    assert made["saved"] == held.saved
+    assert [moment["bytes"] for moment in made["timeline"]] == [moment.bytes for moment in held.timeline]
+    assert made["setting"]["recompute"] == 2
+    assert made["flops"]["again"] == held.work.again > 0
+    for moment in made["timeline"]:
+        assert moment["bytes"] == sum(moment["parts"].values())
+
+
+@pytest.mark.parametrize(
+    ("words", "line"),
+    [
+        (("--page", "16"), "assay: --page is an option of inference, without --train"),
+        (("--past", "16"), "assay: --past is an option of inference, without --train"),
+        (("--dropout", "x"), "assay: --dropout is 'x'; a rate from 0 to below 1"),
+        (("--recompute", "most"), "assay: recompute is 'most'; known: none, attention, layer"),
+        (("--recompute", "0"), "assay: --recompute is 0; it must be an integer of at least 1"),
+        (("--precision", "fp7"), "assay: precision is 'fp7'; known: fp32, bf16"),
+        (("--policy", "serving"), "assay: policy is 'serving'; known: ours, transformers"),
+    ],
+)
+def test_mistakes(capsys: pytest.CaptureFixture[str], words: tuple[str, ...], line: str) -> None:
+    code, out, err = run(capsys, "memory", "gpt-2", "--train", *words)
+    assert (code, out) == (2, "")
+    assert err.startswith(line)
+    assert err.count("\n") == 1
+
+
+def test_options_of_a_step_are_refused_without_it(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, err = run(capsys, "memory", "gpt-2", "--precision", "bf16")
+    assert (code, out, err) == (2, "", "assay: --precision is an option of --train\n")
+
+
+def test_a_family_that_was_not_read_says_so(capsys: pytest.CaptureFixture[str]) -> None:
+    assert "is taken to be as it executes Llama" in " ".join(page(capsys, "memory", "olmo-2-7b", "--train").split())
