@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from errata import errata
+from holdings import optimizers_table, precisions_table
 from measurements import inference_table, training_table
 from pages import differences, held, published, python_reference, reports
 
@@ -223,6 +224,8 @@ GENERATED: dict[str, Callable[[], str | None]] = {
     "help": helps,
     "families": families_table,
     "chips": chips_table,
+    "optimizers": optimizers_table,
+    "precisions": precisions_table,
     "family": sample_diff,
     "python": python_reference,
     "held": held,

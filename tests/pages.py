@@ -21,6 +21,8 @@ INTERFACE = {
     "Reading a model": "load block Model Segment Block Op Tensor Weight",
     "Counting": "count Count Parameters Flops Cache Row Setting CONVENTIONS Convention tensors Entry",
     "Training": "flops_per_token mfu Utilization train TrainingRun Machines training Training",
+    "Memory": "memory Memory training_memory TrainingMemory states States",
+    "Many ranks, fewer trained parameters": "sharded Sharded shard Plan Rank lora freeze",
     "Hardware": "chip chips Chip",
     "Why, and from where on": "explain Explanation crossovers Crossover regimes Regime",
     "Pictures of a model": "draw Diagram",

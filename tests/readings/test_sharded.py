@@ -57,10 +57,12 @@ def test_divided_tokens_send_as_much() -> None:
 
 
 def test_backward_sends_as_much_again() -> None:
-    (plain,) = trained(tensor=8).ranks
+    """Forward the embedding, backward the head's copies, and two of each layer both ways; once more what runs again."""
     each = 2 * STREAM * 7 // 8
-    # forward the embedding, backward the head's copies, and two of each layer both ways
+    (plain,) = sharded(assay.load(LLAMA), Plan(tensor=8), train=True, tokens=N).ranks
     assert plain.sent == {"tensor": (2 * LAYERS + 1) * each + (2 * LAYERS + 1) * each}
+    (again,) = trained(tensor=8).ranks
+    assert again.sent == {"tensor": plain.sent["tensor"] + 2 * LAYERS * each}
 
 
 @pytest.mark.parametrize(("zero", "times"), [(0, 2), (1, 2), (2, 2), (3, 3)])

@@ -16,14 +16,19 @@ from assay.spec import Model
 def exchanged(model: Model, asked: Setting, dtype: str, backward: bool = False) -> dict[str, Size]:
     """Bytes that a rank sends in a forward pass, with `backward` in the one behind it too, of elements of a dtype.
 
-    By what ranks are of: tensor, expert, pipeline. As a ring sends them (Patarasuk & Yuan 2009).
+    By what ranks are of: tensor, expert, pipeline. What runs again in the backward pass sends again. A ring sends so
+    (Patarasuk & Yuan 2009).
     """
     found: dict[str, Size] = {}
     for segment in model.segments:
         extent = bind(segment.block, placed(segment, asked.sizes()))
         for op in segment.block.ops:
             kind = kind_of(op)
-            ways = (kind.moves, kind.moves_back) if backward else (kind.moves,)
+            ways = [
+                kind.moves,
+                *([kind.moves_back] if backward else []),
+                *([kind.moves] if backward and op.again else []),
+            ]
             sent = sum((way(op, extent) for way in ways if way is not None), start=0)
             if kind.moves is not None:
                 over = op.attr("over", "pipeline")

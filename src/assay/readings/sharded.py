@@ -10,6 +10,7 @@ from assay.readings.memory import Memory, memory
 from assay.readings.step import TrainingMemory, training_memory
 from assay.records import dataclass, field
 from assay.rewrites.plan import Plan, Rank
+from assay.rewrites.recompute import recompute
 from assay.rewrites.shard import shard
 from assay.spec import Model
 
@@ -74,7 +75,7 @@ def _trained(rank: Rank, asked: Mapping[str, Any]) -> RankMemory:
     given |= {"zero": plan.zero, "shards": plan.data, "expert_shards": plan.replicas, "in_flight": rank.in_flight}
     made = training_memory(rank.model, **given)
     policy = made.states.precision
-    sent = exchanged(rank.model, made.setting, policy.compute, backward=True)
+    sent = exchanged(recompute(rank.model, made.recompute), made.setting, policy.compute, backward=True)
     if plan.data > 1:
         sent |= synchronized(made.states, policy.main_gradients or policy.gradients or policy.parameters)
     return RankMemory(rank, {n: size for n, size in made.peak.parts.items() if size}, _ints(sent), made)
