@@ -21,8 +21,9 @@ def test_the_report(capsys: pytest.CaptureFixture[str]) -> None:
     assert words["needed"][1] == "5,368,709,120"
     total = int(words["total"][1].replace(",", ""))
     assert total == sum(int(words[name][1].replace(",", "")) for name in ("weights", "cache", "activations"))
-    assert lines[3].split()[0] == "memory"
-    assert lines[5].endswith("cache at 5,120 tokens; 131,072 bytes for one token more")
+    top = lines[lines.index("") + 1 : start - 1]
+    assert [line.split("  ")[1] for line in top] == ["memory", "weights", "a sequence"]
+    assert top[-1].endswith("cache at 5,120 tokens; 131,072 bytes for one token more")
     assert "The fullest moment: prefill, 4,096 tokens, layer 0" in out
     assert "  step 1024       1  5,119" in out
 

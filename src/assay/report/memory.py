@@ -7,7 +7,7 @@ from typing import Any
 
 from assay.kinds.training.tape import CACHE, STATES
 from assay.readings.count import count_setting
-from assay.readings.memory import Memory, Pass
+from assay.readings.memory import EXACT, Memory, Pass
 from assay.records import replace
 from assay.report.table import Style, table, wrap
 from assay.report.units import binary_bytes, decimal_bytes, digits, plural, share, shorten
@@ -70,8 +70,8 @@ def _parts(held: Memory, style: Style) -> list[str]:
         rows[-1].append(part.says)
         if part.name == "weights" and len(held.weights_by) > 1:
             rows += [[f"  {name}", digits(size), *sizes(size), "", "", ""] for name, size in held.weights_by.items()]
-    if held.reserved is not None and held.reserved != held.cache:
-        rows.append(["  needed", digits(held.cache), *sizes(held.cache), "", "exact", "by the architecture, no pages"])
+        if part.name == "cache" and held.reserved not in (None, held.cache):
+            rows.append(["  needed", digits(held.cache), *sizes(held.cache), "", EXACT, "by the architecture"])
     rows.append(["total", digits(held.total), *sizes(held.total), "", "", ""])
     return table(rows, "<>>>><<", ["part", "bytes", "GB", "GiB", "share", "", ""], style)
 
