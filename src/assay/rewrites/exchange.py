@@ -148,6 +148,7 @@ class Exchange:
             return self._other(tensor, "copy", "copies", tensor.axes, self.group)
 
         summed = {a for t in op.inputs for a in t.axes if a in self.split} - set(op.axes)
+        self._one_side(op)
         parts = any(self.states[t.name] == PART for t in op.activations)
         state = PART if summed or parts else OWN
         bias = op.weights[1:] if state == PART and plain(op) else ()
@@ -156,6 +157,16 @@ class Exchange:
         if bias:  # added once, to the sum
             self._summed(op.name)
             self._op(Op(op.name, "add", (Tensor(op.name, op.axes), *bias), op.axes, (), op.part))
+
+    def _one_side(self, op: Op) -> None:
+        """A matrix is divided along its rows or along its columns: of both a rank would hold too little."""
+        given = {a for t in op.activations for a in t.axes}
+        for weight in op.weights:
+            mine = [a for a in weight.axes if a in self.split]
+            if any(a not in op.axes for a in mine) and any(a in op.axes and a not in given for a in mine):
+                raise SettingError(
+                    f"how tensor ranks divide {weight} of {self.name} is not known: both of its sides would be"
+                )
 
     def _agree(self, op: Op) -> None:
         """A norm over an axis of which ranks hold parts: they add up the statistics of a row."""
@@ -180,6 +191,8 @@ class Exchange:
     def _scattered(self, name: str) -> None:
         """Each rank's own tokens of what all have."""
         axes = self.axes[name]
+        if "n" not in axes:
+            raise SettingError(f"sequence is not known for {self.name}, whose residual stream is not one of tokens")
         self._emit(Op(name, "slice", (Tensor(name, axes),), _rows(axes), (), self.ops[-1].part), SOME)
 
     def _routed(self, op: Op) -> None:

@@ -116,8 +116,24 @@ def vocabulary_axes(block: Block) -> list[str]:
 
 
 def _inner(block: Block) -> dict[str, bool]:
-    """Axes that one matrix makes and another of the same sort sums over, and whether routed experts do."""
+    """Axes that one matrix makes and another of the same sort sums over, and whether routed experts do.
+
+    A matrix is divided along one of its sides alone: of axes that would divide it along both the widest are.
+    """
+    pairs = _pairs(block)
+    taken: dict[str, str] = {}  # of a weight, the axis that divides it
     found: dict[str, bool] = {}
+    for axis in sorted(pairs, key=lambda one: -int(block.sizes[one])):
+        routed, weights = pairs[axis]
+        if not any(taken.get(weight, axis) != axis for weight in weights):
+            taken |= dict.fromkeys(weights, axis)
+            found[axis] = routed
+    return found
+
+
+def _pairs(block: Block) -> dict[str, tuple[bool, set[str]]]:
+    """Axes between two matrices: whether routed experts do, and the weights on both sides."""
+    found: dict[str, tuple[bool, set[str]]] = {}
     makers: dict[str, dict[str, Op]] = {}  # of a tensor's axes, the product that made each
     for op in block.ops:
         weight = op.weights[0] if op.weights else None
@@ -127,12 +143,12 @@ def _inner(block: Block) -> dict[str, bool]:
             makers[op.name] = {a: maker for a, maker in given.items() if a in op.axes}
             continue
         outputs, inputs = axes
+        inner = op.part.partition(".")[0] in PAIRED
         for axis in inputs:
             maker = given.get(axis)
-            if maker is not None and alike(maker, op) and op.part.partition(".")[0] in PAIRED:
-                found[axis] = routes(op)
+            if maker is not None and inner and alike(maker, op):
+                found.setdefault(axis, (routes(op), set()))[1].update((maker.weights[0].name, op.weights[0].name))
         kept = {a: maker for a, maker in given.items() if a in op.axes and a not in outputs}
-        inner = op.part.partition(".")[0] in PAIRED
         makers[op.name] = kept | ({a: op for a in outputs if a not in _stream(block)} if inner else {})
     return found
 
