@@ -38,7 +38,7 @@ def test_comparison_can_fail() -> None:
 
 
 # what is put in (after which line, or instead of it) and the whole message
-TEMPERS = "one of log, next_log, excess_log, power; a finite number; a finite number"
+TEMPERS = "one of log, next_log, excess_log, power, lengths; a finite number; a finite number"
 ERRORS: list[tuple[str, str, str]] = [
     ("", "", "vocab is missing; it must be an integer of at least 1"),
     (SMALLEST, "x = ", "not TOML: Invalid value (at end of document)"),
