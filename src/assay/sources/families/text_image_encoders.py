@@ -12,7 +12,7 @@ from assay.blocks.towers import Drawn, Multimodal
 from assay.records import replace
 from assay.sources.config import Config
 from assay.sources.families import modern_encoders as modern
-from assay.sources.families import sparse_encoders as sparse
+from assay.sources.families import ultrabert
 from assay.sources.families.clip import VISION, siglip_vision
 from assay.sources.families.common import BASE, MASKED, SEQUENCE, TOKEN, Class, Names, family, labels, rms, under
 from assay.sources.families.encoders import SCORE
@@ -116,7 +116,7 @@ def modernvbert(c: Config) -> Multimodal:
 @family(
     "ultravbert",
     cls="UltraVBertForMaskedLM",
-    names=sparse.ULTRA,
+    names=ultrabert.ULTRA,
     classes=(
         Class(
             MASKED,
@@ -136,5 +136,5 @@ def modernvbert(c: Config) -> Multimodal:
 )
 def ultravbert(c: Config) -> Multimodal:
     """UltraBERT behind SigLIP's encoder, a norm between them, for the words have none."""
-    text = _text(c, sparse.ultrabert)
-    return _seeing(c, text, sparse.ULTRA, rms(c.child("text_config")), False)
+    text = _text(c, ultrabert.ultrabert)
+    return _seeing(c, text, ultrabert.ULTRA, rms(c.child("text_config")), False)
