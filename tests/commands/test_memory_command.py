@@ -38,7 +38,7 @@ def test_the_object(capsys: pytest.CaptureFixture[str]) -> None:
         "states_bytes": 0,
         "marginal_bytes_per_token": 131_072,
     }
-    assert made["weights"] == {"bf16": 16_060_522_496}
+    assert made["weights"] == {"bytes": 16_060_522_496, "by_format": {"bf16": 16_060_522_496}}
     assert (made["peak"]["segment"], made["peak"]["layer"]) == ("layer", 0)
     assert [one["name"] for one in made["passes"]] == ["prefill", "step 1024"]
     assert made["setting"]["page"] == 48
@@ -69,5 +69,5 @@ def test_what_runs_op_by_op_is_said(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_formats_of_weights_are_told_apart(capsys: pytest.CaptureFixture[str]) -> None:
     made = document(capsys, "memory", "llama-3-8b", "--weights", "int4", "--compute", "fp16", "--tokens", "8")
-    assert made["weights"] == {"int4": 4_015_130_624}
+    assert made["weights"]["by_format"] == {"int4": 4_015_130_624}
     assert {part["name"]: part["says"] for part in made["parts"]}["activations"] == "fp16, at the fullest moment"

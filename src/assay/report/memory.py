@@ -129,7 +129,7 @@ def document(version: str, model: Model, held: Memory) -> dict[str, Any]:
             {"name": part.name, "bytes": part.bytes, "standing": part.standing, "says": part.says}
             for part in held.parts
         ],
-        "weights": dict(held.weights_by),
+        "weights": {"bytes": held.part("weights"), "by_format": dict(held.weights_by)},
         "cache": {
             "bytes": held.cache,
             "reserved_bytes": held.reserved,
