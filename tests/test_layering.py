@@ -31,7 +31,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "hardware": LEAVES,
     "counter": LEAVES | {"report"},  # what it counts is its own; it prints as the rest does
     "report": SPEC | {"kinds", "blocks", "readings", "rewrites", "hardware"},
-    "studies": SPEC | {"kinds", "sources", "rewrites", "readings", "report", "__init__"},  # questions over many models
+    "studies": SPEC  # questions over many models, or many settings of one
+    | {"kinds", "sources", "rewrites", "readings", "hardware", "report", "__init__"},
     "__init__": SPEC | {"kinds", "blocks", "sources", "rewrites", "readings", "hardware", "counter", "execution"},
     "__main__": {"cli"},
     "cli": LEAVES | {"report", "commands"},

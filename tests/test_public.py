@@ -18,10 +18,10 @@ import assay
 ROOT = Path(__file__).resolve().parents[1]
 NAMES = """
     CONVENTIONS AssayError Batch Block BuildError Cache Chip Comparison Convention Count Crossover Diagram Entry
-    Explanation Flops HardwareError History KindError Machines MeasureError Measurement Memory Model NotationError
+    Explanation Fit Flops HardwareError History KindError Machines MeasureError Measurement Memory Model NotationError
     Op Parameters Plan Proposal Rank Recipe Regime Row Segment Setting SettingError Sharded SizeError SourceError
     States Sweep Tensor Training TrainingMemory TrainingRun UnknownModel Utilization Weight block build chip chips
-    compare count crossovers design draw explain flops_per_token freeze learn load lora measure memory mfu regimes
+    compare count crossovers design draw explain fit flops_per_token freeze learn load lora measure memory mfu regimes
     shard sharded shifted states sweep tensors train training training_memory
 """.split()
 LLAMA = {

@@ -69,6 +69,7 @@ if TYPE_CHECKING:
     from assay.spec import Block, Model, Op, Segment, Tensor, Weight
     from assay.studies.compare import Comparison, compare
     from assay.studies.design import Proposal, design
+    from assay.studies.fit import Fit, fit
     from assay.studies.result import Sweep
     from assay.studies.sweep import sweep
 
@@ -87,6 +88,7 @@ __all__ = [
     "Diagram",
     "Entry",
     "Explanation",
+    "Fit",
     "Flops",
     "HardwareError",
     "History",
@@ -130,6 +132,7 @@ __all__ = [
     "design",
     "draw",
     "explain",
+    "fit",
     "flops_per_token",
     "freeze",
     "learn",
@@ -180,6 +183,7 @@ _HOME = {
     "assay.spec": "Block Model Op Segment Tensor Weight",
     "assay.studies.compare": "Comparison compare",
     "assay.studies.design": "Proposal design",
+    "assay.studies.fit": "Fit fit",
     "assay.studies.result": "Sweep",
     "assay.studies.sweep": "sweep",
 }

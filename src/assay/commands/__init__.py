@@ -20,6 +20,7 @@ COMMANDS: dict[str, dict[str, str]] = {
     "design": {"design --params N": "plain decoders that meet targets, as descriptions"},
     "memory": {"memory MODEL": "what inference holds: weights, cache, states, the fullest moment"},
     "train": {"train MODEL": "a training run: FLOPs, days, energy, price; or what a budget buys"},
+    "fit": {"fit MODEL --gpu NAME": "does it fit: the margin, the limits, and what would make it fit"},
     "gpus": {"gpus [NAME]": "what chips can do at most: memory, bandwidth, rates, each with its source"},
     "tensors": {"tensors MODEL": "every weight tensor: path, shape, count, how often it occurs"},
     "checkpoint": {"checkpoint PATH": "what weight files hold, from their headers alone"},

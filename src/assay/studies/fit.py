@@ -1,0 +1,318 @@
+"""Does a model fit: what the most loaded rank needs beside what a chip has, the limits, and what would make it fit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from assay.errors import SettingError
+from assay.hardware import Chip, chip
+from assay.readings.optimizers import Optimizer
+from assay.readings.precision import Precision
+from assay.readings.setting import default_tokens
+from assay.readings.step import WORKSPACE
+from assay.records import dataclass, field, replace
+from assay.rewrites.plan import Plan
+from assay.rewrites.shard import shard
+from assay.size import fraction, is_integer, lift
+from assay.spec import Model
+from assay.studies.needs import FORMATS, Case, Learning, Need, Needs, Serving
+from assay.studies.remedies import Change, Remedies, largest_batch, longest_context
+
+DEGREES = ("data", "tensor", "pipeline")
+NVIDIA = "NVIDIA"
+USUAL = {"optimizer": "adamw", "precision": "bf16", "recompute": "none", "accumulation": 1}
+ELSEWHERE = ("gpus", "chip", "batch", "context")  # changes of the machines, or of what is asked
+
+
+@dataclass(frozen=True)
+class Limit:
+    """The largest size that fits: 0 for none, None where none is too large. `ends` says what ends it."""
+
+    value: int | None
+    ends: str  # memory, positions (a table's rows), range (what the config claims), nothing
+
+
+@dataclass(frozen=True)
+class Fit:
+    """Whether a model fits on chips of one kind, and what follows, in bytes of the most loaded rank.
+
+    `need` is that rank's, `room` what a chip has for it: `utilization` of `memory`, less `reserve`. `ranks` are those
+    that differ, with their needs. `batch` is the largest at this context, `context` the longest at this batch.
+    `changes` are single changes, those that suffice first; `pairs` two at once, where none suffices on these chips.
+    """
+
+    model: Model = field(repr=False)
+    chip: Chip
+    case: Case
+    need: Need
+    ranks: tuple[Need, ...] = field(repr=False)
+    memory: int
+    reserve: int
+    utilization: float
+    room: int
+    batch: Limit
+    context: Limit
+    changes: tuple[Change, ...] = field(repr=False)
+    pairs: tuple[Change, ...] = field(repr=False)
+    notes: tuple[str, ...] = ()
+
+    @property
+    def fits(self) -> bool:
+        """Yes or no."""
+        return self.margin >= 0
+
+    @property
+    def margin(self) -> int:
+        """Bytes that are left, below 0 those that are missing."""
+        return self.room - self.need.bytes
+
+    @property
+    def gpus(self) -> int:
+        """How many chips there are."""
+        return self.case.plan.world
+
+    def __str__(self) -> str:
+        from assay.report.table import Style
+        from assay.studies.fitted import report
+
+        return "\n".join(report(self, Style(False)))
+
+
+def fit(
+    model: Model,
+    gpu: Chip | str,
+    *,
+    gpus: int | None = None,
+    batch: int = 1,
+    context: int | None = None,
+    train: bool = False,
+    plan: Plan | None = None,
+    reserve: int | None = None,
+    utilization: float = 1.0,
+    weights: str | None = None,
+    cache: str | None = None,
+    state: str = "fp32",
+    logits: str = "last",
+    chunk: int | None = None,
+    prompts: int | None = None,
+    page: int | None = None,
+    latent: str = "expanded",
+    source: int | None = None,
+    images: int | None = None,
+    image_tokens: int | None = None,
+    sounds: int | None = None,
+    optimizer: str | Optimizer = "adamw",
+    precision: str | Precision = "bf16",
+    recompute: str | int = "none",
+    accumulation: int = 1,
+    logits_chunk: int | None = None,
+    dropout: float = 0.0,
+    attention: str = "fused",
+    policy: str | None = None,
+) -> Fit:
+    """Whether a model fits on `gpus` chips, divided among them as `plan` says.
+
+    Without `train` sequences of `context` tokens are read as prompts, `batch` of them for each replica: `chunk` tokens
+    at a time, of `prompts` sequences at a time, all where None; `weights` is a dtype or a format (fp8-blocks,
+    int8-rows, gptq, awq, nf4), `page` the tokens of a page of the cache. With `train` a step runs on `batch` sequences
+    for each replica; `optimizer`, `precision`, `recompute`, `accumulation`, `logits_chunk`, `dropout` are as in
+    `training_memory`. `policy` says whose execution it is: serving, ours or transformers; in training ours,
+    transformers or megatron. Where there are several chips and no plan, inference divides tensors, training replicas
+    with ZeRO 3. `reserve` are bytes that are not for the model, by default what a matrix library was measured to hold.
+    Sizes are integers. Raises SettingError, SizeError and HardwareError.
+    """
+    found = chip(gpu) if isinstance(gpu, str) else gpu
+    divided, said = _plan(model, gpus, plan, train)
+    work: Serving | Learning
+    if train:
+        _not_given("training", weights=weights, cache=cache, chunk=chunk, prompts=prompts, page=page)
+        work = Learning(
+            optimizer,
+            precision,
+            recompute,
+            _size(accumulation, "accumulation"),
+            _optional(logits_chunk, "logits_chunk"),
+            attention,
+            policy or "transformers",
+            dropout,
+        )
+    else:
+        given = {"optimizer": optimizer, "precision": precision, "recompute": recompute, "accumulation": accumulation}
+        _not_given("inference", **{name: value for name, value in given.items() if value != USUAL[name]})
+        work = Serving(
+            weights,
+            cache,
+            state,
+            logits,
+            _optional(chunk, "chunk"),
+            _optional(prompts, "prompts"),
+            _optional(page, "page"),
+            attention,
+            policy or "serving",
+            latent,
+            source,
+            images,
+            image_tokens,
+            sounds,
+        )
+        if prompts is not None and work.policy != "serving":
+            raise SettingError(
+                f"prompts is {prompts}; the policy {work.policy} reads all sequences of a batch together"
+            )
+    asked = default_tokens(model) if context is None else _size(context, "context")
+    case = Case(divided, _size(batch, "batch"), asked, work)
+    return _Question(model, found, case, reserve, utilization, said).answer()
+
+
+class _Question:
+    """A case that is asked about on a chip."""
+
+    def __init__(
+        self, model: Model, found: Chip, case: Case, reserve: int | None, utilization: float, said: tuple[str, ...]
+    ) -> None:
+        self.model, self.chip, self.case, self.said = model, found, case, said
+        self.given = None if reserve is None else _size(reserve, "reserve", 0)
+        self.share = float(fraction(utilization, "utilization"))
+        self.needs = Needs(model)
+        self.room = self.room_of(found)
+        if self.room < 1:
+            raise SettingError(
+                f"reserve is {self.reserve(found):,} bytes; {found.title} has {found.memory:,} and nothing is left"
+            )
+
+    def reserve(self, found: Chip) -> int:
+        """Bytes of a chip that are not for the model."""
+        if self.given is not None:
+            return self.given
+        return WORKSPACE if found.title.startswith(NVIDIA) else 0
+
+    def room_of(self, found: Chip) -> int:
+        """Bytes of a chip that are."""
+        return round(found.memory * self.share) - self.reserve(found)
+
+    def answer(self) -> Fit:
+        """The record."""
+        case = self.case
+        need = self.needs(case)
+        batch, context = self._batch(), self._context()
+        remedies = Remedies(self.needs, case, self.chip, self.room_of)
+        changes: list[Change] = []
+        pairs: list[Change] = []
+        if need.bytes > self.room:
+            changes = sorted(remedies.single(batch.value, context.value), key=lambda one: not one.fits)
+            if not any(one.fits and one.group not in ELSEWHERE for one in changes):
+                pairs = remedies.pairs()
+        return Fit(
+            self.model,
+            self.chip,
+            case,
+            need,
+            self.needs.each(case),
+            self.chip.memory,
+            self.reserve(self.chip),
+            self.share,
+            self.room,
+            batch,
+            context,
+            tuple(changes),
+            tuple(pairs),
+            (*self.said, *self._notes(need)),
+        )
+
+    def _batch(self) -> Limit:
+        if self.needs.resident(self.case) > self.room:
+            return Limit(0, "memory")
+        found = largest_batch(self.needs, self.case, self.room)
+        return Limit(found, "nothing" if found is None else "memory")
+
+    def _context(self) -> Limit:
+        if self.needs.resident(self.case) > self.room:
+            return Limit(0, "memory")
+        most, ends = self._range()
+        found = longest_context(self.needs, self.case, self.room, most)
+        if found is None:
+            return Limit(None, "nothing")
+        return Limit(found, ends if found == most else "memory")
+
+    def _range(self) -> tuple[int | None, str]:
+        """The longest context that may be asked for, and why: beyond what the config claims only who is there."""
+        if self.model.positions is not None:
+            return self.model.positions, "positions"
+        claimed = self.model.trained
+        return (claimed, "range") if claimed is not None and self.case.context <= claimed else (None, "nothing")
+
+    def _notes(self, need: Need) -> Iterator[str]:
+        yield from need.notes
+        claimed = self.model.trained
+        if self.model.positions is None and claimed is not None and self.case.context > claimed:
+            yield f"{self.case.context:,} tokens are beyond the {claimed:,} that the config claims"
+        if self.given is None:
+            held = self.reserve(self.chip)
+            yield (
+                f"reserved: {held / 1e6:.0f} MB, the workspace of the matrix library, measured on an H200; what a "
+                f"process, its driver and an allocator's gaps take beside is not known: --reserve"
+                if held
+                else "nothing is reserved for libraries and driver: --reserve"
+            )
+
+
+def _plan(model: Model, gpus: int | None, plan: Plan | None, train: bool) -> tuple[Plan, tuple[str, ...]]:
+    """The plan asked for, or a usual one for so many chips, which is said. Raises SettingError."""
+    if gpus is None:
+        return plan or Plan(), ()
+    many = _size(gpus, "gpus")
+    given = plan or Plan()
+    if given.world == many:
+        return given, ()
+    if many % given.world:
+        product = " x ".join(f"{name} {getattr(given, name)}" for name in DEGREES if getattr(given, name) > 1)
+        raise SettingError(f"gpus is {many}; the plan's {product} are {given.world}, of which {many} is no multiple")
+    rest = many // given.world
+    if given.data > 1:
+        raise SettingError(f"gpus is {many}; the plan has {given.world}, its {given.data} replicas counted")
+    if train:
+        zero = given.zero if plan is not None and given.zero else 3
+        made = replace(given, data=rest, zero=zero)
+        return made, (f"{rest} replicas divide all states, ZeRO {zero}: usual where no plan is given",)
+    if given.tensor > 1 or given.pipeline > 1:
+        return replace(given, data=rest), (f"{rest} replicas, each with a batch of its own",)
+    for tensor in range(rest, 0, -1):
+        if rest % tensor == 0:
+            made = replace(given, tensor=tensor, pipeline=rest // tensor)
+            if _divides(model, made):
+                stages = f" and {made.pipeline} stages" if made.pipeline > 1 else ""
+                return made, (f"{tensor} tensor ranks{stages}: usual where no plan is given",)
+    made = replace(given, data=rest)
+    return made, (f"{rest} replicas, each with a batch of its own: how to divide the model is not known",)
+
+
+def _divides(model: Model, plan: Plan) -> bool:
+    try:
+        shard(model, plan)
+    except SettingError:
+        return False
+    return True
+
+
+def _size(value: object, name: str, least: int = 1) -> int:
+    found = lift(value, name, least)
+    if not is_integer(found):
+        raise SettingError(f"{name} is {value}; it must be an integer")
+    return int(found)
+
+
+def _optional(value: object, name: str) -> int | None:
+    return None if value is None else _size(value, name)
+
+
+def _not_given(what: str, **given: object) -> None:
+    """Raise SettingError for what the other of training and inference is asked with."""
+    for name, value in given.items():
+        if value is not None:
+            other = "training" if what == "inference" else "inference"
+            raise SettingError(f"{name} is {value}; it is of {other}, and {what} is asked about")
+
+
+def formats() -> tuple[str, ...]:
+    """Names of formats that weights can be priced in."""
+    return tuple(FORMATS)
