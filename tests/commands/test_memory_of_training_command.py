@@ -71,4 +71,4 @@ def test_options_of_a_step_are_refused_without_it(capsys: pytest.CaptureFixture[
 
 
 def test_a_family_that_was_not_read_says_so(capsys: pytest.CaptureFixture[str]) -> None:
-    assert "is taken to be as it executes Llama" in " ".join(page(capsys, "memory", "olmo-2-7b", "--train").split())
+    assert "is taken to be as it executes Llama" in " ".join(page(capsys, "memory", "falcon-7b", "--train").split())

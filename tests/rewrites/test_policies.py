@@ -12,7 +12,7 @@ import assay
 from assay.readings.precision import precision as precision_of
 from assay.readings.setting import setting
 from assay.readings.training import trace, trained
-from assay.rewrites.policies import executed
+from assay.rewrites.policies import READ, executed
 from assay.spec import Block, parse_lines
 
 SMALL = {
@@ -47,8 +47,29 @@ CONFIGS: dict[str, dict[str, Any]] = {
         **SMALL,
     },
 }
+FURTHER: dict[str, dict[str, Any]] = {  # tried in fewer ways
+    name: {"model_type": name, **SMALL, **more}
+    for name, more in {
+        "exaone4": {"sliding_window": 4},
+        "gemma": {"head_dim": 8},
+        "gemma3_text": {"head_dim": 8, "query_pre_attn_scalar": 8, "sliding_window": 4},
+        "gpt_neox": {"hidden_dropout": 0.0, "attention_dropout": 0.0},
+        "granite": {},
+        "nemotron": {"head_dim": 8},
+        "olmo": {},
+        "olmo2": {},
+        "olmoe": {"num_experts": 4, "num_experts_per_tok": 2, "num_key_value_heads": 4},
+        "phi": {"num_key_value_heads": 4},
+        "phi3": {"pad_token_id": 0},
+        "smollm3": {"pad_token_id": 0},
+        "stablelm": {},
+        "starcoder2": {},
+    }.items()
+}
+FURTHER["gpt_neox"].pop("num_key_value_heads")
+FURTHER["gpt_bigcode"] = {**CONFIGS["gpt2"], "model_type": "gpt_bigcode", "attn_pdrop": 0.0}
 # Gemma multiplies embeddings by a tensor of one number, in the parameters' dtype, which its product keeps
-BEYOND = {"gemma2": {"fp32": 4, "bf16": 2, "autocast": 4}}
+BEYOND = {name: {"fp32": 4, "bf16": 2, "autocast": 4} for name in ("gemma", "gemma2", "gemma3_text")}
 NORM = """
 norm:
   x = linear(x[b n d], W[d e]) -> [b n e]
@@ -59,7 +80,7 @@ norm:
 def said(name: str, batch: int, tokens: int, precision: str, attention: str, **how: Any) -> int:
     """Bytes that are said to be kept, on a CPU."""
     policy = precision_of(precision)
-    model = executed(assay.load(CONFIGS[name]), "transformers", attention, **how)
+    model = executed(assay.load({**CONFIGS, **FURTHER}[name]), "transformers", attention, **how)
     asked = setting(model, batch=batch, tokens=tokens, convention="matmul", weights=policy.parameters)
     saved = trained(model, asked, [op for _, ops in trace(model, asked, policy=policy) for op in ops]).saved
     assert isinstance(saved, int)
@@ -70,7 +91,7 @@ def kept(name: str, batch: int, tokens: int, precision: str, attention: str, dro
     """Bytes of storages that autograd keeps while the library runs, neither parameters nor token ids."""
     torch, transformers = pytest.importorskip("torch"), pytest.importorskip("transformers")
     warnings.simplefilter("ignore")
-    config = transformers.AutoConfig.for_model(**CONFIGS[name], bos_token_id=1, eos_token_id=2)
+    config = transformers.AutoConfig.for_model(**{**CONFIGS, **FURTHER}[name], bos_token_id=1, eos_token_id=2)
     how = {"plain": "eager", "fused": "sdpa"}[attention]
     net = transformers.AutoModelForCausalLM.from_config(config, attn_implementation=how)
     net = net.to(torch.bfloat16 if precision == "bf16" else torch.float32).train()
@@ -106,6 +127,18 @@ def test_what_the_public_implementation_keeps(name: str, attention: str, precisi
         assert kept(name, batch, tokens, precision, attention) == ours + beyond
 
 
+@pytest.mark.parametrize("precision", ["bf16", "autocast"])
+@pytest.mark.parametrize("attention", ["plain", "fused"])
+@pytest.mark.parametrize("name", FURTHER)
+def test_what_further_families_keep(name: str, attention: str, precision: str) -> None:
+    ours = said(name, 2, 6, precision, attention)
+    assert kept(name, 2, 6, precision, attention) == ours + BEYOND.get(name, {}).get(precision, 0)
+
+
+def test_every_family_that_is_said_to_be_read_is_tried() -> None:
+    assert READ.keys() == CONFIGS.keys() | FURTHER.keys()
+
+
 @pytest.mark.parametrize("precision", ["fp32", "bf16"])
 def test_where_gpt2_drops(precision: str) -> None:
     """Scores, both branches of a layer and the embedding; on a CPU what is kept of each is as large as the element."""
@@ -132,9 +165,9 @@ def test_scores_are_kept_in_float32_and_in_the_dtype_of_values() -> None:
 
 
 def test_a_family_whose_files_were_not_read_is_said_to_run_as_llama() -> None:
-    model = assay.load({"model_type": "olmo", **SMALL})
+    model = assay.load({"model_type": "helium", "head_dim": 8, **SMALL})
     assert executed(model, "transformers").notes[-1] == (
-        "how transformers executes olmo is taken to be as it executes Llama"
+        "how transformers executes helium is taken to be as it executes Llama"
     )
     assert executed(assay.load(CONFIGS["llama"]), "transformers").notes == assay.load(CONFIGS["llama"]).notes
 

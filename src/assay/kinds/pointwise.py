@@ -84,7 +84,7 @@ def _check_mask(op: Op) -> None:
         expect(op, len(set(index.axes) - set(op.axes)) == 1, f"{index} has one axis of its own, the keys chosen")
 
 
-_ROPE = ("width", "theta", "scaling", "style", "tables")
+_ROPE = ("width", "theta", "scaling", "style", "tables", "joined")
 
 register(
     Kind("add", "sum of operands", _check_broadcast, _sum, attrs=("scale", "keep"), sums=True),

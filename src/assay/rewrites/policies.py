@@ -34,6 +34,10 @@ class Implementation:
 
     softmax: str = "wide"  # of scores: wide, in float32 and cast back; plain, as it comes
     gelu: str = "fused"  # the tanh form: fused in one function, or composed of several
+    gain: str = "narrow"  # of a norm by the root mean square: behind the cast back, or wide, before it
+    layernorm: str = "plain"  # as it comes, or wide, in float32 and cast back
+    tables: str = "shared"  # cosines and sines in the dtype of the stream, or wide, in float32
+    joined: bool = False  # what is turned is put before what is not even where all is
     choices: str = "wide"  # weights of experts: wide, in float32; narrow, in the dtype of the router's product
     dropout: tuple[str, ...] = ("scores",)  # where a dropout stands: scores, branches, embedding
 
@@ -43,8 +47,14 @@ _GPT2 = Implementation("plain", "composed", dropout=("scores", "branches", "embe
 _MEGATRON = Implementation("plain", "fused", dropout=("scores", "branches", "embedding"))
 # families whose modeling files were read for this, and what their own files say
 READ = {
-    **dict.fromkeys(("llama", "mistral", "qwen2", "qwen3", "mixtral", "gemma", "gemma2"), _LLAMA),
-    "qwen3_moe": Implementation(choices="narrow"),
+    **dict.fromkeys(("llama", "mistral", "qwen2", "qwen3", "mixtral", "gemma", "gemma2", "gemma3_text"), _LLAMA),
+    **dict.fromkeys(("exaone4", "granite", "nemotron", "smollm3", "stablelm", "starcoder2", "gpt_neox"), _LLAMA),
+    **dict.fromkeys(("qwen3_moe", "olmoe"), Implementation(choices="narrow")),
+    "olmo": Implementation(layernorm="wide", tables="wide"),
+    "olmo2": Implementation(gain="wide", tables="wide"),
+    "phi": Implementation(gelu="composed"),
+    "phi3": Implementation(joined=True),
+    "gpt_bigcode": _LLAMA,
     "gpt2": _GPT2,
 }
 
@@ -159,7 +169,7 @@ class _Line:
 
 
 @executes("rmsnorm")
-def rmsnorm(_: _Written, op: Op) -> Iterator[Op]:
+def rmsnorm(written: _Written, op: Op) -> Iterator[Op]:
     """float32, square, mean, reciprocal root, product; cast back before the gain, or behind one plus the gain."""
     line, x = _Line(op), op.activations[0]
     rows = tuple(a for a in op.axes if a not in over(op))
@@ -171,9 +181,22 @@ def rmsnorm(_: _Written, op: Op) -> Iterator[Op]:
     elif op.attr("unit_offset"):
         gain = line("scale", line("cast", op.weights[0], to="fp32"), by=1.0, plus=1.0)
         line("cast", line("mul", unit, gain), like=x.name)
+    elif written.how.gain == "wide":
+        line("cast", line("mul", unit, op.weights[0]), like=x.name)
     else:
         line("mul", line("cast", unit, like=x.name), op.weights[0])
     return line.ops()
+
+
+@executes("layernorm")
+def layernorm(written: _Written, op: Op) -> Iterator[Op]:
+    """As it comes, or in float32 and cast back."""
+    if written.how.layernorm == "plain":
+        yield op
+        return
+    line, x = _Line(op), op.activations[0]
+    line("cast", line("layernorm", line("cast", x, to="fp32"), *op.weights, **dict(op.attrs)), like=x.name)
+    yield from line.ops()
 
 
 @executes("softmax")
@@ -202,9 +225,10 @@ def mask(_: _Written, op: Op) -> Iterator[Op]:
 
 
 @executes("rope")
-def rope(_: _Written, op: Op) -> Iterator[Op]:
+def rope(written: _Written, op: Op) -> Iterator[Op]:
     """Cosines and sines made once for all layers."""
-    yield replace(op, attrs=(*op.attrs, ("tables", "shared")))
+    joined = (("joined", True),) if written.how.joined else ()
+    yield replace(op, attrs=(*op.attrs, ("tables", written.how.tables), *joined))
 
 
 @executes("attend")

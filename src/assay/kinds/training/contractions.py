@@ -47,7 +47,10 @@ def linear(at: Passing, x: Value) -> Value:
     packed = op.attr("packed")  # one product with weights that lie behind each other
     if packed is not None:
         x = tape.shared_cast(x, (packed, x.store))
-    y = tape.linear(x, lead, at.weight(weight, made, summed), made)
+    matrix = at.weight(weight, made, summed) if packed is None else at.weight(weight)  # whole, none of it is copied
+    y = tape.linear(x, lead, matrix, made)
+    if packed is not None:
+        y = tape.within((packed, x.store), y)
     if len(op.weights) > 1 and set(op.weights[1].axes) != set(made):
         y = tape.linear_in(y, at.weight(op.weights[1]))
     return tape.order(y, op.axes)

@@ -36,7 +36,9 @@ def attend(at: Passing, q: Value, k: Value, v: Value) -> Value:
     made = ("b", n, *heads, width)
     if tape.device == "cpu" and at.sizes[summed] != at.sizes[width]:
         return tape.order(_composed(at, (q, k, v), heads, (n, c, summed, width)), op.axes)
-    y = tape.new(made, any(x.grad for x in (q, k, v)), q.dtype)
+    apart = dict(zip(q.axes, q.strides, strict=True))
+    lies = tuple(width if a == summed else a for a in sorted(q.axes, key=lambda a: -apart[a]))  # as queries do
+    y = tape.new(made, any(x.grad for x in (q, k, v)), q.dtype, lies)
     if y.grad:
         tape.apart[tape.now] = _apart(at, q, heads != shared)
         tape.keep(q, k, v, y, tape.new(("b", *heads, n), dtype=WIDE.get(q.dtype, q.dtype)))

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from assay.kinds.compress import slots_of
 from assay.kinds.training.contractions import everything
 from assay.kinds.training.rows import saves
-from assay.kinds.training.tape import FLAG, INDEX, Passing, Tape, Value
+from assay.kinds.training.tape import FLAG, INDEX, Passing, Tape, Value, promoted
 from assay.size import ceil_div
 from assay.spec import Axes, Op
 
@@ -198,9 +198,9 @@ def rope(at: Passing, x: Value) -> Value:
     tokens, rate = _positions(at, axes)
     part = head if whole else tape.axis("turned", 2 * ceil_div(at.real_value("width"), 2), width)
     told = (at.value("theta"), at.op.attr("scaling"), at.op.attr("style"), at.sizes[head])
-    shared = at.op.attr("tables") == "shared"  # of the residual stream's dtype, whatever lies between tokens and head
-    dtype = tape.dtype if shared else x.dtype
-    key = ("rope", rate, at.value("width") or at.sizes[head], shared or len(axes) - axes.index(tokens), *told)
+    shared = at.op.attr("tables")  # one pair whatever lies between tokens and head: of the stream's dtype, or float32
+    dtype = {None: x.dtype, "shared": tape.dtype, "wide": "fp32"}[shared]
+    key = ("rope", rate, at.value("width") or at.sizes[head], bool(shared) or len(axes) - axes.index(tokens), *told)
     table = (tokens, part)
     if tokens == "n":
         tape.once(("positions", at.sizes[tokens]), lambda: tape.new((tokens,), dtype=INDEX))
@@ -209,8 +209,11 @@ def rope(at: Passing, x: Value) -> Value:
     cos, sin = cos.called(table), sin.called(table)
     given = x if whole else x.seen((*x.axes[:-1], part), x.strides)
     other = tape.new(given.axes, x.grad, x.dtype)  # halves swapped: a tensor of its own
-    y = tape.linear_in(tape.mul(given, cos), tape.mul(other, sin))
-    return y if whole else tape.cat(axes, y, x)
+    y = tape.cast(tape.linear_in(tape.mul(given, cos), tape.mul(other, sin)), x.dtype)
+    if not shared or (whole and not at.op.attr("joined")):
+        return y if whole else tape.cat(axes, y, x)
+    lies = (*(a for a in axes[:-1] if a != tokens), tokens, head)  # heads before tokens, as it is seen there
+    return tape.read(tape.new(axes, x.grad, promoted((y, x)), lies), y, x)
 
 
 def _positions(at: Passing, axes: Axes) -> tuple[str, int | None]:

@@ -361,6 +361,16 @@ class Tape:
             self.copies[x.store.key].store.shared = True
         return self.copies[x.store.key].seen(x.axes, x.strides)
 
+    def within(self, key: Hashable, y: Value) -> Value:
+        """A result that lies in one tensor with others of a key."""
+        whole = self.casts.setdefault((key, "result"), y)
+        if whole is not y:
+            whole.store.bytes = whole.store.bytes + y.store.bytes
+            whole.store.read = self.clock
+            self.made.remove(y.store)
+            y = Value(y.axes, y.strides, whole.store, y.grad or whole.grad, y.dtype)
+        return y
+
     def shared_cast(self, x: Value, key: Hashable) -> Value:
         """What a product casts, once for several that are one."""
         if self.autocast is None or x.dtype != "fp32":
