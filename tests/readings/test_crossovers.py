@@ -10,7 +10,8 @@ import pytest
 
 import assay
 from assay.errors import SettingError
-from assay.readings.crossovers import COMPARISONS, Crossover, crossovers, edges, least, regimes
+from assay.readings.crossovers import COMPARISONS, Crossover, crossovers, edges, regimes
+from assay.readings.roots import bottom, first, lasting, least
 from assay.report.algebra import quotient
 from assay.spec import Model
 
@@ -118,12 +119,93 @@ def test_what_has_no_scores() -> None:
         regimes(assay.load("mamba-130m"), [100])
 
 
-def test_images_have_positions_of_their_own() -> None:
-    said = r"^ViT-B/16 has 197 positions for each image; no length can be asked of it$"
-    with pytest.raises(SettingError, match=said):
-        crossovers(assay.load("vit-b-16"))
-    with pytest.raises(SettingError, match=said):
-        regimes(assay.load("vit-b-16"), [100])
+def test_images_cross_where_a_count_of_larger_ones_does() -> None:
+    """2d = 96 positions: an image of 9 x 9 patches and a class token has 82, one of 10 x 10 has 101."""
+    vit = {"model_type": "vit", "hidden_size": 48, "num_attention_heads": 4, "num_hidden_layers": 3}
+    vit |= {"intermediate_size": 192, "patch_size": 8}
+    made = found(assay.load({**vit, "image_size": 32}))
+    assert {key: one.at for key, one in made.items()} == {
+        ("attention-mlp", "prefill"): 96,
+        ("scores-mlp", "prefill"): 192,
+        ("scores-layers", "prefill"): 288,
+        ("matrix-hidden", "prefill"): 48,
+    }
+    for side, leads in ((72, "mlp"), (80, "attention")):
+        parts = assay.count(assay.load({**vit, "image_size": side})).flops.by_part
+        assert max(("mlp", "attention"), key=parts.__getitem__) == leads
+    assert [one.compute for one in regimes(assay.load("vit-b-16"), [1535, 1536])] == ["MLP", "attention"]
+
+
+CHUNKED = {  # three layers of chunks of 16 tokens for one that sees all
+    "model_type": "llama4_text",
+    "hidden_size": 32,
+    "intermediate_size": 24,
+    "intermediate_size_mlp": 40,
+    "num_hidden_layers": 4,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+    "head_dim": 8,
+    "vocab_size": 50,
+    "num_local_experts": 2,
+    "attention_chunk_size": 16,
+}
+WINDOWED = {  # every other layer sees 16 tokens
+    "model_type": "gemma2",
+    "hidden_size": 32,
+    "intermediate_size": 96,
+    "num_hidden_layers": 4,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+    "head_dim": 8,
+    "vocab_size": 50,
+    "sliding_window": 16,
+}
+
+
+@pytest.mark.parametrize("way", ["prefill", "decode"])
+@pytest.mark.parametrize("config", [CHUNKED, WINDOWED], ids=["chunks", "windows"])
+@pytest.mark.parametrize("inner", [24, 60, 96])
+def test_the_first_and_the_last_by_counting_at_every_length(config: dict[str, Any], way: str, inner: int) -> None:
+    """With chunks a decode step's keys drop at each new one, and what has come goes again."""
+    numpy = pytest.importorskip("numpy")
+    widths = [key for key in config if key.startswith("intermediate_size")]
+    model = assay.load({**config, **dict.fromkeys(widths, inner)})
+    one = found(model, convention="causal")["attention-mlp", way]
+    lengths = numpy.arange(1, 3000)
+    asked = {"tokens": lengths} if way == "prefill" else {"tokens": 1, "past": lengths - 1}
+    parts = assay.count(model, convention="causal", **asked).flops.by_part
+    mlp = sum(parts.get(part, 0) for part in ("mlp", "experts", "router"))
+    leads = [False, *(parts["attention"] >= mlp).tolist()]
+    assert leads[-1]
+    assert one.at == leads.index(True)
+    assert one.lasting == len(leads) - leads[::-1].index(False)
+
+
+def test_chunks_take_turns() -> None:
+    """A step of Llama 4 Scout: 36 layers see at most 8,192 tokens of their chunk, 12 layers see all."""
+    one = found(assay.load("llama-4-scout"), convention="causal")["attention-mlp", "decode"]
+    assert (one.at, one.lasting) == (55_304, 73_736)
+    parts = [
+        assay.count(assay.load("llama-4-scout"), tokens=1, past=n - 1, convention="causal").flops.by_part
+        for n in (55_303, 55_304, 57_345, 73_735, 73_736, 73_737)
+    ]
+    mlp = [sum(part.get(name, 0) for name in ("mlp", "experts", "router")) for part in parts]
+    leads = [part["attention"] >= other for part, other in zip(parts, mlp, strict=True)]
+    assert leads == [False, True, False, False, True, True]
+
+
+@pytest.mark.parametrize("preset", ["gemma-2-9b", "llama-4-scout", "gpt-oss-20b", "mistral-7b", "whisper-tiny"])
+def test_windows_and_chunks_have_formulas(preset: str) -> None:
+    """What the equation says is nothing where the exact place is put in, and its letters are the model's."""
+    pytest.importorskip("sympy")
+    for one in crossovers(assay.load(preset), convention="causal"):
+        if one.at is None or one.at <= 2:
+            continue
+        assert one.exact is not None
+        assert one.at - 1 < one.exact <= one.at
+        values = {letter.symbol: letter.value for letter in one.legend}
+        left = one.equation.xreplace({**values, **{s: one.exact for s in one.equation.free_symbols if str(s) == "n"}})
+        assert left.expand() == 0
 
 
 def test_lengths_are_not_asked_for() -> None:
@@ -143,6 +225,22 @@ def test_the_least_is_found(edge: int) -> None:
 
 def test_what_never_comes_is_none() -> None:
     assert least(lambda n: False) is None
+    assert first(lambda n: -1) is None
+    assert lasting(lambda n: -1, None) is None
+
+
+def test_what_dips_below_again() -> None:
+    """(n - 4)(n - 9): above at 1, below from 5 to 8, above from 9 on; then one that falls back every 5."""
+    assert first(lambda n: (n - 4) * (n - 9)) == 1
+    assert lasting(lambda n: (n - 4) * (n - 9), 1) == 9
+    assert bottom(lambda n: (n - 4) * (n - 9), 1, 100) in (6, 7)
+
+    def turning(n: int) -> int:
+        return n - 10 + 2 * ((n - 1) % 5)
+
+    signs = [turning(n) >= 0 for n in range(1, 40)]
+    assert first(turning, 5) == signs.index(True) + 1
+    assert lasting(turning, first(turning, 5), 5) == 39 - signs[::-1].index(False) + 1
 
 
 @pytest.mark.parametrize(

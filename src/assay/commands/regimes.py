@@ -36,11 +36,14 @@ def run(words: list[str]) -> Answer:
     given, args.context = args.context is not None, None
     model = load(parser, args)
 
-    from assay.readings.crossovers import edges, regimes
+    from assay.readings.crossovers import edges, images_alone, regimes
     from assay.report.crossovers import regimes_document, regimes_report
 
     asked = setting(args)
-    if not given and model.positions is not None:
+    alone = images_alone(model)
+    if not given and alone is not None:
+        lengths = sorted({alone, *lengths})
+    elif not given and model.positions is not None:
         lengths = [length for length in lengths if length <= model.positions] or [model.positions]
     made = regimes(model, lengths, **asked)
     found = edges(model, **asked)

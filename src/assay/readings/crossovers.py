@@ -16,8 +16,9 @@ from assay.readings.conventions import Convention
 from assay.readings.conventions import convention as convention_of
 from assay.readings.count import touches
 from assay.readings.dtypes import bytes_of
-from assay.readings.letters import Bound, Letter, Tie, algebra, symbols_of
+from assay.readings.letters import Bound, Letter, Tie, algebra, bound, symbols_of
 from assay.readings.ops import average_bytes, own_weights, weighed
+from assay.readings.roots import first, lasting, reduced, roots_of, strictest, within_chunks
 from assay.readings.setting import Setting, setting
 from assay.readings.symbolic import Named, Symbols, running
 from assay.readings.tensors import tensors
@@ -27,7 +28,6 @@ from assay.size import Size, is_integer
 from assay.spec import Block, Model, Op, Segment, Tensor
 
 MLP = ("mlp", "experts", "router")
-MOST = 10**12  # tokens; what has not happened by then never does
 
 # what is measured: over all layers, in one pass
 AMOUNTS = {
@@ -71,15 +71,19 @@ class Crossover:
     """Where the left side of a comparison comes to the right one.
 
     `at` is the fewest tokens (a prefill of so many, or a decode step at such a context) at which it has, None where
-    it never does. `exact` is where the two are equal, a number of SymPy, and `formula` the same in letters; both are
-    None without SymPy, or where a window or a chunk makes the sides no simple sums.
+    it never does, and `lasting` the fewest from which on it stays so: more than `at` where keys at hand drop with each
+    new chunk. `exact` is where the two are equal, a number of SymPy, `formula` the same in letters, and `equation` what
+    is 0 there; all are None without SymPy, or where a bound that moves with the length makes the sides no sums.
+    `bounds` are those within which the formula holds.
     """
 
     comparison: Comparison
     way: str
     at: int | None
+    lasting: int | None = None
     exact: Any = None
     formula: Any = None
+    equation: Any = None
     legend: tuple[Letter, ...] = ()
     ties: tuple[Tie, ...] = ()
     bounds: tuple[Bound, ...] = ()
@@ -100,22 +104,41 @@ def crossovers(model: Model, **asked: Any) -> tuple[Crossover, ...]:
     for name in ("batch", "source", "images", "image_tokens"):
         if asked.get(name) is not None and not is_integer(asked[name]):
             raise SettingError(f"{name} is {asked[name]}; crossovers are found for an integer")
-    _with_lengths(model)
-    endless = replace(model, positions=None, trained=None)
+    endless, asked = lengthened(model, asked)
     measured = {way: Measured(endless, way, asked) for way in ("prefill", "decode")}
     if not measured["prefill"](2)["scores"]:
         raise SettingError(f"{model.name} has no attention scores; nothing in it grows with the square of the context")
     ways = [way for way in measured if way == "prefill" or "past" in model.settings]
-    pairs = [(comparison, measured[way]) for comparison in COMPARISONS for way in comparison.ways if way in ways]
+    known = [one for one in COMPARISONS if one.right != "all weights" or not images_alone(model)]
+    pairs = [(comparison, measured[way]) for comparison in known for way in comparison.ways if way in ways]
     return tuple(found.crossover(comparison) for comparison, found in pairs if found.has(comparison))
 
 
-def _with_lengths(model: Model) -> None:
-    """Raise SettingError for a model whose images have a number of positions of their own."""
-    if model.sight is not None and model.sight.alone is not None:
-        raise SettingError(
-            f"{model.name} has {model.sight.alone} positions for each image; no length can be asked of it"
-        )
+def images_alone(model: Model) -> int | None:
+    """The positions of an image in a model of images alone."""
+    return None if model.sight is None else model.sight.alone
+
+
+def lengthened(model: Model, asked: Mapping[str, Any]) -> tuple[Model, dict[str, Any]]:
+    """A model that takes any length, and what is asked of it; of images alone, as many positions as are asked for.
+
+    The patches of an image stay as many: what is compared is in the layers. Raises SettingError where some layers have
+    other positions than an image has.
+    """
+    endless = replace(model, positions=None, trained=None)
+    alone = images_alone(model)
+    if alone is None:
+        return endless, dict(asked)
+    segments = []
+    for segment in model.segments:
+        axes = {axis: to for axis, to in segment.axes.items() if to not in (alone, "images")}
+        if segment.layers and ("n" in axes or "b" in axes):
+            raise SettingError(f"{model.name} has layers whose positions are no image's; no length can be asked of it")
+        segments.append(replace(segment, axes=axes))
+    known = {name: value for name, value in asked.items() if name != "images"}
+    each = asked.get("images") or 1
+    plain = replace(endless, segments=tuple(segments), sight=None, settings=())
+    return plain, {**known, "batch": (asked.get("batch") or 1) * each}
 
 
 def amounts(model: Model, asked: Setting) -> dict[str, Size]:
@@ -211,22 +234,38 @@ class Measured:
         sides: tuple[int, int] = (found[comparison.left], found[comparison.right])
         return min(sides) > 0
 
-    def reached(self, comparison: Comparison, length: int) -> bool:
-        """True where the left side is at least the right one."""
-        found = self(length)
-        holds: bool = found[comparison.left] >= found[comparison.right]
-        return holds
+    def gap(self, comparison: Comparison) -> Callable[[int], int]:
+        """By how much the left side is the larger one, at a length."""
+
+        def difference(length: int) -> int:
+            found = self(length)
+            left, right = found[comparison.left], found[comparison.right]
+            return int(left - right)
+
+        return difference
+
+    @property
+    def chunk(self) -> int | None:
+        """How many tokens a chunk of attention has, where it comes in chunks."""
+        chunks = {int(size) for one in self.model.segments if (size := one.block.sizes.get("chunk")) is not None}
+        return max(chunks, default=None)
+
+    def reach(self, comparison: Comparison) -> tuple[int | None, int | None]:
+        """The fewest tokens at which the left side has come to the right one, and from which on it stays there."""
+        gap = self.gap(comparison)
+        at = first(gap, self.chunk)
+        return at, lasting(gap, at, self.chunk)
 
     def crossover(self, comparison: Comparison) -> Crossover:
-        """The fewest tokens at which the left side has come to the right one, and the exact place in letters."""
-        at = least(lambda length: self.reached(comparison, length))
+        """Both, and the exact place in letters."""
+        at, stays = self.reach(comparison)
         if at is None or at <= 2:
-            return Crossover(comparison, self.way, at)
-        return self.solved(comparison, at)
+            return Crossover(comparison, self.way, at, stays)
+        return self.solved(comparison, at, stays)
 
-    def solved(self, comparison: Comparison, at: int) -> Crossover:
+    def solved(self, comparison: Comparison, at: int, stays: int | None) -> Crossover:
         """The same with the place where both sides are equal, where SymPy is installed and can tell."""
-        plain = Crossover(comparison, self.way, at)
+        plain = Crossover(comparison, self.way, at, stays)
         try:
             algebra()
         except SettingError:
@@ -240,11 +279,13 @@ class Measured:
         left, right = sides[comparison.left], sides[comparison.right]
         difference = self._in_length(named.closed(left) - named.closed(right), named)
         length = algebra().Symbol("n", positive=True, integer=True)
-        root = root_of(difference, length)
-        if root is None:
-            return plain
-        exact = algebra().Rational(root.xreplace({s: algebra().Integer(v) for s, v in named.values.items()}))
-        if not at - 1 < exact <= at:  # another piece of the sides than the one they cross on
+        values = {symbol: algebra().Integer(value) for symbol, value in named.values.items()}
+        difference, filled = within_chunks(difference, length, at, values)
+        for root in roots_of(difference, length):
+            exact = root.xreplace(values)
+            if exact.is_real and at - 1 < exact <= at:
+                break
+        else:  # another piece of the sides than the one they cross on
             return plain
         used = symbols_of(root)
         mentioned = symbols_of(named.general(left)) | symbols_of(named.general(right))
@@ -252,12 +293,22 @@ class Measured:
             comparison,
             self.way,
             at,
+            stays,
             exact,
             root,
+            reduced(difference),
             tuple(letter for letter in named.legend if letter.symbol in used),
             tuple(tie for tie in named.ties if symbols_of(tie.left) & mentioned),
-            tuple(named.bounds),
+            tuple(strictest([*self._bounds(named, length, at, values), *filled], length)),
         )
+
+    def _bounds(self, named: Named, length: Any, at: int, values: Mapping[Any, Any]) -> Iterable[Bound]:
+        """What decided bounds at the place, in n."""
+        for one in named.bounds:
+            low, high = (
+                within_chunks(self._in_length(side, named), length, at, values)[0] for side in (one.low, one.high)
+            )
+            yield bound(low, high)
 
     def _sides(self, symbols: Symbols, asked: Setting) -> dict[str, Size]:
         """Every amount in letters."""
@@ -296,36 +347,6 @@ def _layered(block: Block, op: Op) -> bool:
     return any("{i}" in block.weight(weight.name).path for weight in op.weights)
 
 
-def least(reached: Callable[[int], bool]) -> int | None:
-    """The fewest tokens from which something holds, None where it does not come to hold."""
-    high = 1
-    while not reached(high):
-        high *= 2
-        if high > MOST:
-            return None
-    low = high // 2
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if reached(middle) else (middle, high)
-    return high
-
-
-def root_of(difference: Any, length: Any) -> Any:
-    """Where a difference is nothing: the one root beside 0, None where there are several or letters stand in bounds."""
-    sympy = algebra()
-    if difference == 0 or difference.has(sympy.Min, sympy.Max, sympy.floor, sympy.Piecewise):
-        return None
-    try:
-        polynomial = sympy.Poly(difference, length)
-    except sympy.PolynomialError:
-        return None
-    degrees = [degree for (degree,), _ in polynomial.terms()]
-    if len(degrees) == 0 or max(degrees) - min(degrees) != 1:
-        return None
-    first, second = polynomial.coeff_monomial(length ** max(degrees)), polynomial.coeff_monomial(length ** min(degrees))
-    return sympy.expand(sympy.cancel(-second / first))
-
-
 @dataclass(frozen=True)
 class Regime:
     """Which costs lead in a prefill of so many tokens, over all layers together.
@@ -353,8 +374,8 @@ class Regime:
 
 def regimes(model: Model, contexts: Iterable[int], **asked: Any) -> tuple[Regime, ...]:
     """Which costs lead at each of some lengths. Raises SettingError where the model has no attention or no MLP."""
-    _with_lengths(model)
-    measured = Measured(model, "prefill", asked)
+    stretched, asked = lengthened(model, asked)
+    measured = Measured(stretched if images_alone(model) else model, "prefill", asked)
     made = []
     for length in contexts:
         found = measured(length)
@@ -365,10 +386,8 @@ def regimes(model: Model, contexts: Iterable[int], **asked: Any) -> tuple[Regime
 
 
 def edges(model: Model, **asked: Any) -> tuple[int | None, int | None]:
-    """The fewest tokens from which attention leads over the MLP, and scores over what the MLP's last matrix reads."""
-    measured = Measured(replace(model, positions=None, trained=None), "prefill", asked)
-    first, second = COMPARISONS[0], next(one for one in COMPARISONS if one.left == "score matrix")
-    return (
-        least(lambda length: measured.reached(first, length)),
-        least(lambda length: measured.reached(second, length)),
-    )
+    """The fewest tokens from which on attention leads over the MLP, and scores over what its last matrix reads."""
+    stretched, known = lengthened(model, asked)
+    measured = Measured(stretched, "prefill", known)
+    compute, memory = COMPARISONS[0], next(one for one in COMPARISONS if one.left == "score matrix")
+    return measured.reach(compute)[1], measured.reach(memory)[1]

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from fractions import Fraction
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from assay.errors import SettingError
 from assay.readings.conventions import CONVENTIONS
-from assay.readings.crossovers import AMOUNTS, COMPARISONS, Comparison, Crossover, Regime
-from assay.readings.letters import MISSING, algebra
-from assay.report.algebra import TEXT, quotient, rank, write
+from assay.readings.crossovers import AMOUNTS, COMPARISONS, Comparison, Crossover, Regime, images_alone
+from assay.readings.letters import MISSING, SETTING, Letter, algebra
+from assay.readings.words import is_expression
+from assay.report.algebra import TEXT, joined, quotient, rank, split, terms, write
 from assay.report.explain_text import folded
 from assay.report.table import WIDTH, Style, table, wrap
 from assay.report.units import digits, share
 from assay.spec import Model
 
-WAYS = ("prefill", "decode")
-_HEADS = ("prefill of n", "one token at n")
+_HEADS = {"prefill": "prefill of n", "decode": "one token at n"}
 LONG = 250  # characters of a formula that a terminal is not asked to show
 
 
@@ -27,7 +26,8 @@ def report(model: Model, made: Sequence[Crossover], convention: str, batch: int,
     if "source" in model.settings:
         said += f"; the source is of {digits(model.source_tokens) if model.source_tokens else 'n'} tokens if not given"
     lines = [style.bold(f"crossovers of {model.name}, over all layers"), *map(style.dim, wrap(said, "")), ""]
-    lines += _rows(made, style)
+    lines += _rows(made, style, _heads(model))
+    lines += _turns(made)
     lines += _beyond(model, made)
     if any(one.legend for one in made):
         lines += ["", style.dim("letters"), *_letters(made)]
@@ -46,23 +46,31 @@ def _can_solve() -> bool:
     return True
 
 
-def _rows(made: Sequence[Crossover], style: Style) -> list[str]:
+def _heads(model: Model) -> dict[str, str]:
+    """What n is the length of."""
+    return {"prefill": "image of n positions"} if images_alone(model) else _HEADS
+
+
+def _rows(made: Sequence[Crossover], style: Style, named: Mapping[str, str]) -> list[str]:
     """A line for each comparison, its formula at its end where it is short, else below it."""
     shown = [one for one in COMPARISONS if any(c.comparison is one for c in made)]
-    cells = [["", *_HEADS], *([one.says, *(_at(made, one, way) for way in WAYS)] for one in shown)]
-    heads, *rows = table(cells, "<>>")
+    ways = [way for way in named if any(one.way == way for one in made)]
+    cells = [["", *(named[way] for way in ways)]]
+    cells += [[one.says, *(_at(made, one, way) for way in ways)] for one in shown]
+    heads, *rows = table(cells, "<" + ">" * len(ways))
     lines = [style.dim(heads)]
     for comparison, row in zip(shown, rows, strict=True):
         formulas = {one.way: text for one in made if one.comparison is comparison and (text := formula(one))}
         several = len(set(formulas.values())) > 1 or len(formulas) < sum(one.comparison is comparison for one in made)
-        texts = [f"{way}: n = {text}" for way, text in formulas.items()] if several else list(formulas.values())[:1]
-        wide = f"{row:<{max(map(len, rows))}}   {texts[0]}" if texts and not several else ""
+        texts = [f"{way}: {text}" for way, text in formulas.items()] if several else list(formulas.values())[:1]
+        short = texts[0].removeprefix("n = ") if texts and not several else ""
+        wide = f"{row:<{max(map(len, rows))}}   {short}" if short else ""
         if wide and len(wide) <= WIDTH:
             lines.append(wide)
         else:
             lines.append(row)
             for text in texts:
-                lines += folded(text if several else f"n = {text}", "      ")
+                lines += folded(text, "      ")
     return lines
 
 
@@ -74,15 +82,39 @@ def _at(made: Sequence[Crossover], comparison: Comparison, way: str) -> str:
 
 
 def formula(one: Crossover) -> str:
-    """Where the sides are equal, in letters: nothing where that is not known, or long."""
+    """Where the sides are equal, in letters, and within which bounds: nothing where that is not known, or long."""
     if one.formula is None:
         return ""
-    text = quotient(one.formula)
-    return text if len(text) <= LONG else "…  (its many terms are in --json)"
+    text = f"n = {quotient(one.formula)}" if one.exact.is_Rational else _equation(one.equation)
+    if len(text) > LONG:
+        return "…  (its many terms are in --json)"
+    within = [f"{write(bound.low)} ≤ {write(bound.high)}" for bound in one.bounds]
+    return f"{text}, where {' and '.join(within)}" if within else text
+
+
+def _equation(difference: Any) -> str:
+    """What is 0 as two sides: of a square in n, where a root would have to be written."""
+    sides: dict[bool, list[tuple[bool, str]]] = {True: [], False: []}
+    for positive, term in terms(difference):
+        sides[positive].append((True, term))
+    return f"{joined(sides[True])} = {joined(sides[False])}"
+
+
+def _turns(made: Sequence[Crossover]) -> list[str]:
+    """Where what has come does not stay, for keys at hand drop with each new chunk."""
+    lines = []
+    for one in made:
+        if one.at is not None and one.lasting != one.at:
+            stays = "never for good" if one.lasting is None else f"for good from {digits(one.lasting)} on"
+            lines += wrap(f"{one.comparison.says}, {one.way}: first at {digits(one.at)}, {stays}.", "")
+    return ["", *lines] if lines else []
 
 
 def _beyond(model: Model, made: Sequence[Crossover]) -> list[str]:
     """What a model's positions do not reach."""
+    alone = images_alone(model)
+    if alone is not None:
+        return ["", *wrap(f"An image of {model.name} has {digits(alone)} positions; a larger one has more.", "")]
     limit = model.positions or model.trained
     if limit is None or not any(one.at is None or one.at > limit for one in made):
         return []
@@ -94,7 +126,7 @@ def _letters(made: Sequence[Crossover]) -> list[str]:
     letters = {str(letter.symbol): letter for one in made for letter in one.legend}
     ordered = sorted(letters.values(), key=lambda letter: rank(letter.symbol))
     rows = [
-        [TEXT.letter(one.symbol), digits(one.value), ", ".join(filter(None, (one.says, _place(one)))), one.origin]
+        [TEXT.letter(one.symbol), digits(one.value), ", ".join(filter(None, (one.says, _place(one)))), _source(one)]
         for one in ordered
     ]
     tied = dict.fromkeys(
@@ -102,6 +134,13 @@ def _letters(made: Sequence[Crossover]) -> list[str]:
     )
     lines = table(rows, "<><<")
     return [*lines, *wrap(f"formulas use that here {', '.join(tied)}", "")] if tied else lines
+
+
+def _source(letter: Letter) -> str:
+    """The key of a letter, or the option."""
+    axis, _ = split(str(letter.symbol))
+    option = "" if letter.where else SETTING.get(axis, "")
+    return f"= {letter.origin}" if is_expression(letter.origin) else letter.origin or option
 
 
 def _place(letter: Any) -> str:
@@ -129,9 +168,10 @@ def document(version: str, model: Model, made: Sequence[Crossover], convention: 
                 "right": one.comparison.right,
                 "pass": one.way,
                 "tokens": one.at,
-                "exact": None if one.exact is None else str(Fraction(int(one.exact.p), int(one.exact.q))),
+                "lasting": one.lasting,
+                "exact": None if one.exact is None else str(one.exact),
                 "formula": None if one.formula is None else str(one.formula),
-                "formula_text": None if one.formula is None else quotient(one.formula),
+                "formula_text": formula(one).removeprefix("n = ") or None,
                 "letters": {
                     str(letter.symbol): {"value": letter.value, "origin": letter.origin} for letter in one.legend
                 },
@@ -165,7 +205,7 @@ def regimes_report(
                 one.memory,
             ]
         )
-    lines += [*table(rows, ">>><>><", HEAD, style), ""]
+    lines += [*table(rows, ">>><>><", _head(model), style), ""]
     lines += [
         *table(grid(made, edges), "<<<", ("", "memory: hidden of the MLP", "memory: scores of all heads"), style),
         "",
@@ -176,6 +216,10 @@ def regimes_report(
         "last matrix reads; fused attention writes no scores."
     )
     return lines + wrap(said, "")
+
+
+def _head(model: Model) -> tuple[str, ...]:
+    return ("image of n", *HEAD[1:]) if images_alone(model) else HEAD
 
 
 def grid(made: Sequence[Regime], edges: tuple[int | None, int | None]) -> list[list[str]]:
