@@ -232,6 +232,12 @@ class Walk(Traced):
         """The fullest moment of each op's backward pass, the last op first."""
         self.pending: dict[int, _Buffer] = {}  # gradients that wait, by what they are of
         self.parameters: dict[Any, Size] = {}
+        self.joined: dict[int, _Buffer] = {}  # gradients of several results that lie in one tensor
+        self.lies: dict[int, list[Place]] = {}  # which ops' results lie in a storage, none of them a view of another
+        for place in self.order:
+            row = self.ran[place]
+            if row.result is not None and all(v.store is not row.result.store for v in row.given):
+                self.lies.setdefault(id(row.result.store), []).append(place)
         self.saved = self.saved_after()
         self.again: Size = 0
         ends: dict[Place, list[int]] = {}
@@ -272,7 +278,7 @@ class Walk(Traced):
         return spot
 
     def _waiting(self) -> Size:
-        return sum({id(b): b.bytes for b in self.pending.values()}.values(), start=0)
+        return sum({id(b): b.bytes for b in (*self.pending.values(), *self.joined.values())}.values(), start=0)
 
     def _back(self, row: Ran, freed: Size) -> Iterator[Spot]:
         """One op's backward pass, after which bytes of what was kept are freed."""
@@ -280,7 +286,12 @@ class Walk(Traced):
         assert result is not None
         if not result.grad or any(value.store is result.store for value in row.given):
             return  # of what is seen otherwise the gradient is seen so too
-        buffer = self.pending.pop(id(result.store), None)
+        store = id(result.store)
+        waited = self.pending.pop(store, None)
+        buffer = self.joined.get(store) or waited
+        later = store in self.joined  # one of several results in one tensor, whose gradients are one by now
+        if len(self.lies[store]) > 1 and buffer is not None:
+            buffer = self.joined[store] = buffer if later else _Buffer(result.store.bytes)
         if buffer is None:
             if row.place != self.order[-1] and result.axes:
                 return  # nothing comes back to it
@@ -293,11 +304,13 @@ class Walk(Traced):
             yield self._spot("backward", row, self.saved + self.again, passing, self._held(), bool(self.again))
         made = [] if narrow else [buffer]
         for value, size in zip(row.given, row.sizes, strict=True):
-            if value.grad and value.store.origin == MADE and has_gradient(row.op):
+            if value.grad and value.store.origin == MADE and has_gradient(row.op) and not later:
                 own = buffer if onward and size == buffer.bytes else _Buffer(size)
                 made += [own, *self._meet(id(value.store), own)]
         fresh = sum((self._parameter(*weight) for weight in row.weights), start=0)
-        waiting = {id(b): b.bytes for b in (*self.pending.values(), *made)}
+        waiting = {id(b): b.bytes for b in (*self.pending.values(), *self.joined.values(), *made)}
+        if self.lies[store][0] == row.place:
+            self.joined.pop(store, None)
         passing = sum(waiting.values(), start=0) + fresh + (0 if narrow else extra)
         saved = self.saved + self.again - (freed if narrow else 0)
         yield self._spot("backward", row, saved, passing, self._held(), bool(self.again))
