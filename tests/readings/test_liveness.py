@@ -12,6 +12,7 @@ from assay.readings import liveness as module
 from assay.readings.binding import as_model
 from assay.readings.liveness import Liveness, liveness
 from assay.readings.setting import setting
+from assay.rewrites.policies import executed
 from assay.rewrites.shrink import shrink
 from assay.spec import Block, Model, parse_lines
 
@@ -94,6 +95,35 @@ def test_the_peak_is_that_of_a_run(name: str, keeping: bool) -> None:
 
     found = assay.measure(run)
     assert made(said(model, cache=Keeping("fp32") if keeping else None)) == found.peak_bytes - found.resident_bytes
+
+
+TINY = {"hidden_size": 64, "intermediate_size": 96, "num_hidden_layers": 3, "num_attention_heads": 4, "vocab_size": 100}
+FUSED = (
+    {"model_type": "llama", "num_key_value_heads": 2, **TINY},
+    {"model_type": "mistral", "num_key_value_heads": 2, "sliding_window": 5, **TINY},
+    {"model_type": "gpt2", "n_embd": 64, "n_layer": 2, "n_head": 4, "vocab_size": 100},
+    {"model_type": "bert", **TINY},
+)
+
+
+@pytest.mark.parametrize("config", FUSED, ids=[str(config["model_type"]) for config in FUSED])
+@pytest.mark.parametrize("dtype", ["fp32", "bf16"])
+@pytest.mark.parametrize("attention", ["fused", "plain"])
+def test_so_it_is_in_one_kernel_and_in_sixteen_bits(config: dict[str, Any], dtype: str, attention: str) -> None:
+    torch = pytest.importorskip("torch")
+    model = assay.load(config)
+    built = assay.build(model, attention=attention, dtype={"fp32": torch.float32, "bf16": torch.bfloat16}[dtype])
+    ids = torch.zeros((B, 40), dtype=torch.int64)
+    keeping = "past" in model.settings
+
+    def run() -> Any:
+        with torch.no_grad():
+            cache = built.cache() if keeping else None
+            return built(ids, cache=cache), cache
+
+    found = assay.measure(run)
+    lived = said(executed(model, "ours", attention), tokens=40, dtype=dtype, cache=Keeping(dtype) if keeping else None)
+    assert made(lived) == found.peak_bytes - found.resident_bytes
 
 
 @pytest.mark.parametrize("name", ["llama-3-8b", "gpt-2", "gemma-2-9b", "mixtral-8x7b"])

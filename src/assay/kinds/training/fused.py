@@ -8,7 +8,7 @@ from assay.kinds.base import Extent, Work, kind_of
 from assay.kinds.fused import whole
 from assay.kinds.training.pointwise import MASKED, sight
 from assay.kinds.training.rows import BACKWARD, products, saves
-from assay.kinds.training.tape import WIDE, Passing, Value
+from assay.kinds.training.tape import FLAG, WIDE, Passing, Value
 from assay.size import Size, is_integer
 from assay.spec import Axes, Op
 
@@ -38,7 +38,8 @@ def attend(at: Passing, q: Value, k: Value, v: Value) -> Value:
         return tape.order(_composed(at, (q, k, v), heads, (n, c, summed, width)), op.axes)
     apart = dict(zip(q.axes, q.strides, strict=True))
     lies = tuple(width if a == summed else a for a in sorted(q.axes, key=lambda a: -apart[a]))  # as queries do
-    y = tape.new(made, any(x.grad for x in (q, k, v)), q.dtype, lies)
+    beside = [] if tape.grads else _beside(at, q, heads, n, c)
+    y = tape.read(tape.new(made, any(x.grad for x in (q, k, v)), q.dtype, lies), q, k, v, *beside)
     if y.grad:
         tape.apart[tape.now] = _apart(at, q, heads != shared)
         tape.keep(q, k, v, y, tape.new(("b", *heads, n), dtype=WIDE.get(q.dtype, q.dtype)))
@@ -48,6 +49,16 @@ def attend(at: Passing, q: Value, k: Value, v: Value) -> Value:
             )  # a mask that is built of the texts' own is one of each
             tape.keep(tape.new(seen, dtype=q.dtype))
     return tape.order(y, op.axes)
+
+
+def _beside(at: Passing, q: Value, heads: Axes, n: str, c: str) -> list[Value]:
+    """What the kernel makes beside its result, though nobody keeps it: sums of rows, and a mask as it takes it."""
+    tape = at.tape
+    made = [tape.new(("b", *heads, n), dtype=WIDE.get(q.dtype, q.dtype))]
+    if _masked(at, n, c):
+        told = ("seen", sight(_maker(at, c), at), at.count((n, c)))
+        made += [tape.once(told, lambda: tape.new((n, c), dtype=FLAG)), tape.new((n, c), dtype=q.dtype)]
+    return made
 
 
 def _apart(at: Passing, q: Value, grouped: bool) -> Size:
@@ -78,14 +89,19 @@ def _composed(at: Passing, given: Sequence[Value], heads: Axes, named: Sequence[
     return tape.cast(y, given[0].dtype)
 
 
+def _maker(at: Passing, c: str) -> Op:
+    """The op that makes keys."""
+    makers = [op for op in at.makers(c) if op.kind in MASKED]
+    if not makers:
+        raise at.unknown(f"no op makes the keys {c}")
+    return makers[0]
+
+
 def _masked(at: Passing, n: str, c: str) -> bool:
     """True where a mask is given; the plain causal one is told by name."""
     if not any(part.kind == "mask" for part in whole(at.op)):
         return False
-    makers = [op for op in at.makers(c) if op.kind in MASKED]
-    if not makers:
-        raise at.unknown(f"no op makes the keys {c}")
-    told = sight(makers[0], at)
+    told = sight(_maker(at, c), at)
     if told is None or (at.sizes[n] == 1 and told[0] in ("causal", "window")):
         return False
     return not (at.sizes[n] == at.sizes[c] and (told[0] == "causal" or (told[0] in BOUNDED and _all(told, at, c))))

@@ -411,7 +411,8 @@ class Tape:
         rows = tuple(a for a in x.axes if a not in over)
         root = self.rsqrt(self.sum(self.pow(x), rows, "mean"))
         y = self.mul(x, root)
-        return self.cast(y if gain is None else self.mul(y, gain), dtype)
+        made = self.cast(y if gain is None else self.mul(y, gain), dtype)
+        return self.read(made, x, root)  # which the function has to its end
 
     def pow(self, x: Value) -> Value:
         """A power keeps what it is of."""
