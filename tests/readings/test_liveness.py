@@ -145,6 +145,24 @@ def test_a_step_behind_others_has_what_they_left_and_a_copy(name: str) -> None:
     assert made(last) == found.peak_bytes - found.resident_bytes
 
 
+@pytest.mark.parametrize("name", ["t5-small", "flan-t5-base", "bart-base"])
+def test_a_pair_is_so_too(name: str) -> None:
+    """The encoder's tensors are gone when the decoder runs, but for what it reads of them."""
+    torch = pytest.importorskip("torch")
+    model = small(name)
+    built = assay.build(model, attention="plain")
+    ids, source = (torch.zeros((B, tokens), dtype=torch.int64) for tokens in (7, 20))
+
+    def run() -> Any:
+        with torch.no_grad():
+            cache = built.cache()
+            return built(ids, source=source, cache=cache), cache
+
+    found = assay.measure(run)
+    asked = setting(model, batch=B, tokens=7, source=20)
+    assert made(liveness(model, asked, cache=Keeping("fp32"))) == found.peak_bytes - found.resident_bytes
+
+
 def test_what_an_implementation_has_longer_makes_it_more() -> None:
     model = small("llama-3-8b")
     totals = [

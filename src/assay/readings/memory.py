@@ -319,7 +319,7 @@ class _Asked:
         if self.attention == "fused" and any(SCORES in moment.live for moment in lived.moments):
             made.append("attention of some layers runs op by op, its scores stored: no one kernel of PyTorch runs it")
         if lived.unknown:
-            made.append(f"what {', '.join(lived.unknown)} make beside their results is not known and not in it")
+            made.append(f"what {', '.join(lived.unknown)} need beside their results is not known and not in it")
         return made
 
 

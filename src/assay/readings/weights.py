@@ -49,7 +49,8 @@ def by_format(model: Model, scheme: Scheme, rest: str) -> dict[str, int]:
     """
     if scheme.unknown:
         raise SettingError(
-            f"{model.name} quantizes weights in a format that is not known: {scheme.unknown}; weights= prices them"
+            f"{model.name} quantizes weights in a format that is not known: {scheme.unknown}; "
+            "a dtype of weights prices them"
         )
     if scheme.total is not None:
         return {scheme.says: int(scheme.total)}
