@@ -10,6 +10,7 @@ from towers import SEEN, SMALL
 
 from assay.errors import SourceError
 from assay.readings.count import count
+from assay.readings.training import training
 from assay.sources.huggingface import read_config
 
 READ = {**SMALL, "hidden_size": 24, "vocab_size": 50, "max_position_embeddings": 9}
@@ -71,6 +72,26 @@ def test_flops_of_text_alone() -> None:
     config, cls, _ = HALVES["siglip_text_model, small"]
     theirs = flops_of(runnable(config, cls), input_ids=torch.zeros((1, 9), dtype=torch.long))
     assert count(read_config(config, "config", "model"), tokens=9).flops.total == theirs
+
+
+@needs_library
+def test_training_reaches_both_halves() -> None:
+    import torch
+    from torch.utils.flop_counter import FlopCounterMode
+
+    config = PAIRS["clip, small"]
+    ours = training(read_config(config, "config", "model"), batch=2, tokens=9)
+    model = runnable(config, "AutoModel").requires_grad_()
+    with FlopCounterMode(display=False) as forward:
+        told = model(input_ids=torch.zeros((2, 9), dtype=torch.long), pixel_values=torch.zeros(2, 3, *side(model)))
+    with FlopCounterMode(display=False) as backward:
+        told.logits_per_text.sum().backward()
+    assert (ours.forward, ours.backward) == (forward.get_total_flops(), backward.get_total_flops())
+
+
+def side(model: Any) -> tuple[int, int]:
+    """Pixels of an image."""
+    return (model.config.vision_config.image_size,) * 2
 
 
 def test_images_of_any_shape_are_filled_up() -> None:

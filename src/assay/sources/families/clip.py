@@ -194,20 +194,24 @@ def clip(c: Config) -> Multimodal:
     text, seen = nested(c, "text_config"), nested(c, "vision_config")
     common = c.size("projection_dim", 512)
     tower = clip_vision(seen, common)
-    return Multimodal(
-        clip_text(text, common),
-        (replace(beside(tower, VISION, "vision_model."), names=under("vision_model.", VISION) | IMAGE),),
-        Sight(images=1),
-        CLIP,
-        (compared("s = mul(s[b z], Scale[]) -> [b z]", common),),
+    told = replace(beside(tower, VISION, "vision_model."), names=under("vision_model.", VISION) | IMAGE)
+    return compared(clip_text(text, common), told, CLIP, common, "s = mul(s[b z], Scale[]) -> [b z]")
+
+
+def compared(text: Encoder, tower: Tower, names: Mapping[str, str], width: int, *lines: str) -> Multimodal:
+    """Both halves, and products of their vectors, each `width` wide."""
+    made = ops("head", "s = contract(text[b j], image[z j]) -> [b z]", *lines)
+    axes = {"j": width}
+    seen, read = (
+        Drawn("vector", tuple(ops("head", f"{it} = view(y[b j]) -> [b j]")), axes) for it in ("image", "text")
     )
-
-
-def compared(*lines: str | int) -> Drawn:
-    """Products of the vectors of texts and images; the last of `lines` is their width."""
-    *written, width = lines
-    made = ops("head", "s = contract(text[b j], image[z j]) -> [b z]", *map(str, written))
-    return Drawn("similarity", tuple(made), {"j": int(width)})
+    return Multimodal(
+        text,
+        (replace(tower, ends=(*tower.ends, seen)),),
+        Sight(images=1),
+        names,
+        (read, Drawn("similarity", tuple(made), axes)),
+    )
 
 
 COMPARED = Class(BASE, "Model", lambda c, made: made.text.head)
@@ -219,13 +223,8 @@ def paired(c: Config, text: Config, seen: Config, tower: Tower) -> Multimodal:
     projection = text.maybe("projection_size") or text.size("hidden_size")
     if projection != tower.width:
         text.fail("projection_size", f"{seen.path('hidden_size')}, {tower.width}: texts and images are compared")
-    return Multimodal(
-        read,
-        (tower,),
-        Sight(images=1),
-        SIGLIP,
-        (compared("s = mul(s[b z], Scale[]) -> [b z]", "s = add(s[b z], Shift[]) -> [b z]", projection),),
-    )
+    shifted = "s = add(s[b z], Shift[]) -> [b z]"
+    return compared(read, tower, SIGLIP, projection, "s = mul(s[b z], Scale[]) -> [b z]", shifted)
 
 
 @family("siglip", cls="SiglipModel", names=SIGLIP, classes=(COMPARED,))
