@@ -156,7 +156,6 @@ TURNED = TEXT | {"rope_parameters": {"rope_type": "default", "rope_theta": 10000
 QWEN = {"image_token_id": 99, "video_token_id": 100, "vision_start_token_id": 98, "vision_end_token_id": 97}
 PATCHED = {"depth": 2, "hidden_size": 32, "num_heads": 4, "patch_size": 8}
 CLIP, SIGLIP = ({"model_type": f"{name}_vision_model", **SEES} for name in ("clip", "siglip"))
-UNSEEN = "order positions are gathered is not said"  # of several patches that become one
 TURNS = "pairs laid out as axial"
 BESIDE: dict[str, tuple[dict[str, Any], str | None]] = {
     "llava": ({"vision_config": CLIP, "text_config": TEXT | {"model_type": "llama"}, "image_token_index": 100}, None),
@@ -180,7 +179,7 @@ BESIDE: dict[str, tuple[dict[str, Any], str | None]] = {
             "mm_tokens_per_image": 4,
             "image_token_index": 100,
         },
-        UNSEEN,
+        None,
     ),
     "mistral3": (
         {
@@ -198,7 +197,7 @@ BESIDE: dict[str, tuple[dict[str, Any], str | None]] = {
             "image_token_id": 100,
             "scale_factor": 2,
         },
-        UNSEEN,
+        None,
     ),
     "internvl": (
         {
@@ -206,7 +205,7 @@ BESIDE: dict[str, tuple[dict[str, Any], str | None]] = {
             "text_config": TEXT | {"model_type": "qwen2"},
             "image_token_id": 100,
         },
-        UNSEEN,
+        None,
     ),
     "aya_vision": (
         {
@@ -214,7 +213,7 @@ BESIDE: dict[str, tuple[dict[str, Any], str | None]] = {
             "text_config": TEXT | {"model_type": "cohere2", "sliding_window": 5},
             "image_token_index": 100,
         },
-        UNSEEN,
+        None,
     ),
     "qwen2_vl": (
         {"vision_config": PATCHED | {"embed_dim": 32, "mlp_ratio": 2}, "text_config": TURNED, **QWEN},
@@ -275,10 +274,61 @@ def test_a_tower_beside_a_text(model_type: str) -> None:
             hidden = tiles.hidden_states[their.config.vision_feature_layer]
             expected = their.model.multi_modal_projector(hidden[:, 1:] if strategy == "default" else hidden)
         else:
-            features = their.get_image_features(images())
+            tiled = model_type == "idefics3"  # an image is several there
+            features = their.get_image_features(images()[:, None] if tiled else images())
             expected = features.pooler_output if hasattr(features, "pooler_output") else features
             expected = torch.stack(list(expected)) if isinstance(expected, (tuple, list)) else expected
         twins.agree(own(pixels=images()), expected)
+
+
+SOUND: dict[str, Any] = {
+    "hidden_size": 32,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "intermediate_size": 128,
+    "num_mel_bins": 10,
+}
+GROUPED: dict[str, tuple[dict[str, Any], str]] = {
+    "voxtral": ({**SOUND, "max_source_positions": 20}, "AutoModelForMultimodalLM"),
+    "glmasr": ({**SOUND, "num_key_value_heads": 2, "max_position_embeddings": 20}, "AutoModelForMultimodalLM"),
+    "audioflamingo3": ({**SOUND, "max_source_positions": 20}, "AudioFlamingo3ForConditionalGeneration"),
+}
+
+
+@pytest.mark.parametrize("model_type", GROUPED)
+def test_a_sound_beside_a_text(model_type: str) -> None:
+    """Positions side by side, or their mean."""
+    heard, auto = GROUPED[model_type]
+    reads = TEXT | ({"model_type": "qwen2"} if model_type == "audioflamingo3" else {})
+    their = twins.theirs({"model_type": model_type, "audio_config": heard, "text_config": reads}, auto)
+    own = twins.ours(their)
+    frames = torch.randn(2, 40, 10, generator=torch.Generator().manual_seed(3))
+    with torch.no_grad():
+        more = [torch.ones(2, 40, dtype=torch.long)] if model_type != "voxtral" else []  # no frame is padding
+        expected = their.get_audio_features(frames.transpose(1, 2), *more)
+        expected = getattr(expected, "pooler_output", expected)
+        found = own(frames=frames)
+        twins.agree(found, expected.reshape(found.shape))
+
+
+def test_squares_that_do_not_fit_are_refused() -> None:
+    config, _ = BESIDE["idefics3"]
+    uneven = config | {"vision_config": SEES | {"image_size": 24}}  # 3 rows of patches, 2 of which make one
+    own = assay.build(assay.load({"model_type": "idefics3", **uneven}), device="meta")
+    with pytest.raises(
+        assay.BuildError, match=r"is run without its tower: .*9 positions are no square of squares of 4"
+    ):
+        own(pixels=torch.zeros((1, 3, 24, 24), device="meta"))
+
+
+def test_an_operand_has_the_axes_that_it_was_made_with() -> None:
+    from assay.blocks.stacks import make_block
+    from assay.spec import ops
+
+    lines = ops("other", "y = linear(x[b n d], W[d g k]) -> [b n g k]", "y = scale(y[b n k g], by=2.0) -> [b n k g]")
+    block = make_block("mixed", lines, {"d": 4, "g": 2, "k": 3}, {})
+    with pytest.raises(assay.BuildError, match=r"y\[b n k g\] is made along other axes, or in another order"):
+        assay.build(block)
 
 
 def test_every_kind_runs_or_says_why_not() -> None:

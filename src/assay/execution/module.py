@@ -317,6 +317,10 @@ class Executable(Tree):
             inputs = tuple(slots.get(t.name, slots.get((t.name, t.axes), 0)) for t in op.activations)
             rule = RULES.get(op.kind)
             site = Site(self.description, self, weights, index, layer, turn)
+            for operand in op.activations:
+                maker = site.source_of(operand)
+                if maker is not None and maker.axes != operand.axes:
+                    raise site.refuse(f"{operand} is made along other axes, or in another order: {maker}")
             if rule is None:
                 raise site.refuse(NOT_RUN.get(op.kind, f"the kind {kind_of(op).name} has no function in PyTorch yet"))
             rows.append((op, rule(site), inputs, count))

@@ -138,9 +138,9 @@ register(
     view("view", "the same elements", same_axes),
     view(
         "columns",
-        "what a kernel sees at each position, every `stride` of them, behind `pad` zeros at either end",
+        "what a kernel sees at each position, every `stride` of them, behind `pad` zeros; or squares of a grid",
         _check_columns,
-        attrs=("stride", "pad"),
+        attrs=("stride", "pad", "order"),
     ),
     Kind(
         "take",

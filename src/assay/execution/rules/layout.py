@@ -256,6 +256,8 @@ def columns(site: Site) -> Run:
     zeros stand at either end.
     """
     given, made = site.op.inputs[0].axes, site.op.axes
+    if site.op.attr("order") == "squares":
+        return _squares(site)
     pad = site.value("pad")
     if pad is None:
         raise site.refuse("in which order positions are gathered is not said")
@@ -263,6 +265,21 @@ def columns(site: Site) -> Run:
     count, stride = site.size(made[-1]), site.value("stride", 1)
     edges = (0, 0) * (len(given) - 1 - dim) + (pad, pad)
     return lambda call, x: (functional.pad(x, edges) if pad else x).unfold(dim, count, stride)
+
+
+def _squares(site: Site) -> Run:
+    """Positions of a square grid, row by row, in squares side by side; those of a square row by row as well."""
+    many, each = site.size(site.op.inputs[0].axes[1]), site.size(site.op.axes[-1])
+    rows, side = math.isqrt(many), math.isqrt(each)
+    count = rows // side
+    if rows * rows != many or side * side != each or count * side != rows:
+        raise site.refuse(f"{many} positions are no square of squares of {each}")
+
+    def run(call: Call, x: Tensor) -> Tensor:
+        y = x.unflatten(1, (count, side, count, side)).transpose(2, 3)
+        return y.reshape(len(x), count * count, side * side, -1).transpose(2, 3)
+
+    return run
 
 
 def _centred(site: Site) -> Run:

@@ -148,6 +148,9 @@ def unfold(at: Passing, x: Value) -> Value:
 def columns(at: Passing, x: Value) -> Value:
     """Windows that may lie further apart."""
     along = next((a for a, b in zip(x.axes, at.op.axes, strict=False) if a != b), x.axes[1])
+    if at.op.attr("order") == "squares":
+        b, made, d, kernel = at.op.axes
+        return at.tape.order(at.tape.new((b, made, kernel, d), x.grad, x.dtype), at.op.axes)
     pad = at.value("pad") or 0
     padded = _padded(at, x, along, 2 * pad, 2 * pad) if pad else x
     return at.tape.unfold(padded, along, at.op.axes, at.value("stride", 1))

@@ -11,7 +11,7 @@ from assay.records import replace
 from assay.sources.config import Config
 from assay.sources.families.clip import VISION2, siglip2_vision
 from assay.sources.families.common import ACTIVATIONS, Names, family, under
-from assay.sources.families.llava import CROPS, PLACE, features, kept, seen
+from assay.sources.families.llava import CROPS, PLACE, features, kept, seen, watched
 from assay.sources.families.multimodal import CLASSES, beside, text_of
 from assay.spec import Op, Sight, ops
 
@@ -44,7 +44,7 @@ TILES = """
 
 def merged(norm: Norm | None, made: list[Op], drop: str = "y = rename(x[b n d]) -> [b p d]") -> list[Op]:
     """Squares of patches side by side, normed where there is a norm, and what is made of them."""
-    start = ops("tower", drop, "y = columns(y[b p d]) -> [b o d q]")
+    start = ops("tower", drop, "y = columns(y[b p d], order=squares) -> [b o d q]")
     return [*start, *(norm.ops("y", "y", "merge", "b o d q", "q d") if norm is not None else []), *made]
 
 
@@ -70,10 +70,10 @@ def gated(c: Config, tower: Tower, whole: int | None, norm: Norm | None, drop: s
         c.fail("downsample_factor", f"at most {rows}, the rows of patches")
     lines = ops(
         "tower",
+        "u = linear(y[b o d q], Wup[d q j], Wup_bias[j]) -> [b o j]",
         "z = linear(y[b o d q], Wgate[d q j], Wgate_bias[j]) -> [b o j]",
-        "y = linear(y[b o d q], Wup[d q j], Wup_bias[j]) -> [b o j]",
         "z = silu(z[b o j]) -> [b o j]",
-        "y = mul(y[b o j], z[b o j]) -> [b o j]",
+        "y = mul(u[b o j], z[b o j]) -> [b o j]",
         "y = linear(y[b o j], Wp2[j k], Wp2_bias[k]) -> [b o k]",
     )
     sizes = {"d": tower.width, "p": patches, "q": side * side, "j": inner // 2, "k": out}
@@ -99,7 +99,7 @@ def aya_vision(c: Config) -> Multimodal:
         c.fail("vision_feature_layer", "one index")
     c.skip("max_splits_per_img", "image_token_index")
     norm = Norm("layernorm", "gain+bias", c.positive("adapter_layer_norm_eps", 1e-6))
-    tower, drop = kept(c, siglip(c, AYA), "full")
+    tower, drop = watched(*kept(c, siglip(c, AYA), "full"), c.data.get("vision_feature_layer", -1))
     return gated(c, tower, None, norm, drop.replace("[b o d]", "[b p d]"))
 
 

@@ -124,7 +124,8 @@ def watched(tower: Tower, drop: str, index: int | list[int]) -> tuple[Tower, str
     """The tower with the layer marked whose output is projected, and the op that reads it: not always the last."""
     (at,) = index if isinstance(index, list) else [index]
     layer = tower.depth + at if at < 0 else at - 1
-    if layer == tower.depth - 1 or not 0 <= layer < tower.depth:
+    normed = any(op.name == "x" for end in tower.ends for op in end.ops())
+    if not 0 <= layer < tower.depth or (layer == tower.depth - 1 and not normed):
         return tower, drop
     layers = list(tower.layers)
     layers[layer] = Watched(layers[layer].steps, "layer, projected")
@@ -264,7 +265,7 @@ def averaged(c: Config, tower: Tower, width: int, at: str = "model.multi_modal_p
     out = (rows // side) ** 2
     norm = Norm(eps=c.child("vision_config").positive("layer_norm_eps", 1e-6), unit_offset=True)
     lines = [
-        *ops("tower", "y = columns(x[b n d]) -> [b o d q]", "y = mean(y[b o d q]) -> [b o d]"),
+        *ops("tower", "y = columns(x[b n d], order=squares) -> [b o d q]", "y = mean(y[b o d q]) -> [b o d]"),
         *norm.ops("y", "y", "projector", "b o d"),
         *ops("tower", "y = linear(y[b o d], Wp1[d j]) -> [b o j]"),
     ]

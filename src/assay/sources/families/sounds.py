@@ -95,9 +95,14 @@ def heard(c: Config, tower: Tower, made: list[Op], tokens: int, **sizes: int) ->
     return replace(tower, ends=(end,), axes={**tower.axes, "o": tokens})
 
 
+def joined() -> list[Op]:
+    """Neighbours side by side."""
+    return ops("tower", "y = columns(x[b n d], stride=q, pad=0) -> [b o d q]")
+
+
 def halved() -> list[Op]:
     """The mean of two neighbours, then the norm."""
-    pooled = ops("tower", "y = columns(x[b n d]) -> [b o d e]", "y = mean(y[b o d e]) -> [b o d]")
+    pooled = ops("tower", "y = columns(x[b n d], stride=e, pad=0) -> [b o d e]", "y = mean(y[b o d e]) -> [b o d]")
     return [*pooled, *NORM.ops("y", "y", "f", "b o d")]
 
 
@@ -172,7 +177,11 @@ def voxtral(c: Config) -> Multimodal:
     inner = c.child("audio_config")
     tower, text = whisper(inner), text_of(c, "llama", tied=None)
     many = grouped(inner, tower, "intermediate_size")
-    made = [*NORM.ops("x", "x", "f"), *ops("tower", "y = columns(x[b n d]) -> [b o d q]"), *two(c, False, axes="q d")]
+    made = [
+        *NORM.ops("x", "x", "f"),
+        *joined(),
+        *two(c, False, axes="d q"),
+    ]
     out = int(text[0].width)
     return beside(c, text, [heard(c, tower, made, int(tower.axes["n"]) // many, q=many, j=out, k=out)])
 
@@ -199,7 +208,11 @@ def glmasr(c: Config) -> Multimodal:
     tower = Tower(start, layers, (), d, {"n": n, "m": 2 * n}, GLM, called="audio")
     text = text_of(c, "llama", tied=True)
     many = grouped(seen, tower, "intermediate_size")
-    made = [*NORM.ops("x", "x", "f"), *ops("tower", "y = columns(x[b n d]) -> [b o d q]"), *two(c, True, axes="q d")]
+    made = [
+        *NORM.ops("x", "x", "f"),
+        *joined(),
+        *two(c, True, axes="d q"),
+    ]
     out = int(text[0].width)
     return beside(c, text, [heard(c, tower, made, n // many, q=many, j=2 * out, k=out)])
 
@@ -218,8 +231,8 @@ def moss(c: Config) -> Multimodal:
     eps = c.child("text_config").positive("rms_norm_eps", 1e-6)
     made = [
         *NORM.ops("x", "x", "f"),
-        *ops("tower", "y = columns(x[b n d]) -> [b o d q]"),
-        *two(c, c.flag("projector_bias", True), "silu", "q d"),
+        *joined(),
+        *two(c, c.flag("projector_bias", True), "silu", "d q"),
         *Norm("layernorm", "gain+bias", eps).ops("y", "y", "projector", "b o k", "k"),
     ]
     return beside(c, text, [heard(c, tower, made, -(-int(tower.axes["n"]) // many), q=many, j=out, k=out)])

@@ -100,8 +100,8 @@ def voxtral_realtime(c: Config) -> Multimodal:
     out = int(text[0].width)
     made = [
         *rms(c.child("audio_config"), 1e-5).ops("x", "x", "f"),
-        *ops("tower", "y = columns(x[b n d]) -> [b o d q]"),
-        *two(c, False, axes="q d"),
+        *ops("tower", "y = columns(x[b n d], stride=q, pad=0) -> [b o d q]"),
+        *two(c, False, axes="d q"),
     ]
     end = Drawn("projector", tuple(made), {"d": tower.width, "q": many, "j": out, "k": out})
     tower = replace(tower, ends=(end,), axes={**tower.axes, "o": "image_tokens"})

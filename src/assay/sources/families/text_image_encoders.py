@@ -39,12 +39,12 @@ def _seeing(c: Config, text: Encoder, names: Names, norm: Norm | None, whole: bo
     side, patches = c.size("pixel_shuffle_factor", 4), int(tower.axes["n"])
     made = ops(
         "tower",
-        "y = columns(x[b n d]) -> [b o d q]",
+        "y = columns(x[b n d], order=squares) -> [b o d q]",
         "y = linear(y[b o d q], Wp1[d q j]) -> [b o j]",
     )
     if norm is not None:
         made += norm.ops("y", "y", "merge", "b o j", "j")
-    connector = {"Wp1": "modality_projection.weight[j (d q)]", "Gmerge": "norm.weight"}
+    connector = {"Wp1": "modality_projection.weight[j (q d)]", "Gmerge": "norm.weight"}
     end = Drawn("projector", tuple(made), {"d": tower.width, "q": side * side, "j": text.width})
     own = under("model.vision_model.", VISION) | under("model.connector.", connector)
     axes = {**tower.axes, "o": patches // side**2}

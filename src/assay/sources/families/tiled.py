@@ -119,11 +119,11 @@ def connected(c: Config, defaults: dict[str, Any]) -> Multimodal:
     text = text_of(c, "llama", tied=False, whole={"rms_norm_eps": 1e-5})
     made = ops(
         "tower",
-        "y = columns(x[b n d]) -> [b o d q]",
+        "y = columns(x[b n d], order=squares) -> [b o d q]",
         "y = linear(y[b o d q], Wp1[d q j]) -> [b o j]",
     )
     end = Drawn("projector", tuple(made), {"d": tower.width, "q": side * side, "j": text[0].width})
-    names = {**under("model.vision_model.", VISION), "Wp1": "model.connector.modality_projection.proj.weight[j (d q)]"}
+    names = {**under("model.vision_model.", VISION), "Wp1": "model.connector.modality_projection.proj.weight[j (q d)]"}
     axes = {**tower.axes, "o": patches // side**2}
     c.notes.append(CROPS)
     c.skip("image_seq_len")
@@ -214,7 +214,11 @@ def _merged(c: Config, seen: Config, sizes: dict[str, int]) -> Drawn:
     eps = seen.positive("layer_norm_eps", 1e-6)
     act = ACTIVATIONS[c.word("projector_hidden_act", "gelu", ACTIVATIONS)]
     made = [] if seen.flag("use_mean_pooling", True) else Norm("layernorm", "gain+bias", eps).ops("x", "x", "f")
-    made += ops("tower", "y = slice(x[b n d], at=1) -> [b p d]", "y = columns(y[b p d]) -> [b o d q]")
+    made += ops(
+        "tower",
+        "y = slice(x[b n d], at=1) -> [b p d]",
+        "y = columns(y[b p d], order=squares) -> [b o d q]",
+    )
     made += Norm("layernorm", "gain+bias", 1e-5).ops("y", "y", "merge", "b o d q", "q d")
     made += ops(
         "tower",
