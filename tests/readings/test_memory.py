@@ -158,6 +158,32 @@ def test_a_narrow_cache_is_read_as_it_is() -> None:
     assert narrow.at.activations == wide.at.activations
 
 
+def test_latent_attention_need_not_be_expanded() -> None:
+    expanded, absorbed = (held("deepseek-v3", 8, 1, context=8192, latent=how) for how in ("expanded", "absorbed"))
+    assert expanded.cache == absorbed.cache
+    # keys [b c 128 192], made of a part without positions [b c 128 128], and values [b c 128 128]; each query's are few
+    made = 8 * 8192 * 128 * (192 + 128 + 128) * 2
+    assert made < expanded.at.activations < 1.01 * made
+    assert absorbed.at.activations < made / 100
+    assert any("makes keys and values of all at hand anew" in note for note in expanded.notes)
+    assert not any("at hand anew" in note for note in absorbed.notes)
+
+
+def test_a_tower_runs_where_it_is_shown_something() -> None:
+    config = {
+        "model_type": "qwen2_5_vl",
+        "text_config": {
+            "model_type": "qwen2_5_vl_text", "hidden_size": 512, "num_hidden_layers": 2, "num_attention_heads": 4,
+            "num_key_value_heads": 2, "intermediate_size": 1024, "vocab_size": 1000,
+        },
+    }  # fmt: skip
+    model = assay.load(config)
+    none, one = (assay.memory(model, 1, 2048, images=count) for count in (0, 1))
+    assert "tower" not in none.at.peak.live
+    assert not none.at.peak.segment.name.startswith("vision")
+    assert one.at.activations > none.at.activations
+
+
 def test_a_model_that_keeps_nothing_has_no_cache() -> None:
     made = held("bert-base", 1, 128)
     assert [part.name for part in made.parts] == ["weights", "activations"]

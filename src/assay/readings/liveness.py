@@ -15,6 +15,7 @@ from assay.kinds import kind_of
 from assay.kinds.training import INPUT, Passing, Store, Tape, Value, rule_of
 from assay.kinds.training.rows import in_float32, leaves
 from assay.kinds.training.tape import BEFORE, CACHE, STATES, Keeping
+from assay.readings.binding import placed
 from assay.readings.generate import chosen
 from assay.readings.order import carried, halves, in_order
 from assay.readings.passing import Forward
@@ -85,16 +86,17 @@ def liveness(
     cache: Keeping | None = None,
     device: str = "cpu",
     holds: Iterable[str] = (),
+    shuffles: bool = True,
 ) -> Liveness:
     """A pass forward without gradients in a setting of integers, activations of a `dtype`.
 
     `cache` says how keys, values and states are kept for a later pass, None where they are not. `holds` says what an
     implementation has longer than it needs: `layer`, what goes into a layer until it has run; `part`, what goes into
     its attention or MLP until that has run; `layers`, what goes into the first of them, and what they share, until the
-    last has run.
+    last has run. `shuffles`: weights that do not lie as an op takes them are copied, as `assay.build` does.
     """
     tape = Tape(dtype, device=device)
-    tape.grads, tape.cache = False, cache
+    tape.grads, tape.cache, tape.shuffles = False, cache, shuffles
     run = _Run(asked, carried(model), tape, frozenset(holds))
     run.whole(model)
     return run.told()
@@ -138,8 +140,10 @@ class _Run(Forward):
         if encoders:
             self.ended |= {value.store: self.tape.clock for value in self.tape.memo.values()}
             self.turn()
+            self.first = None
         for segment, layer, _ in in_order([s for s in rest if id(s) not in beside]):
-            self.next(segment, layer)
+            if placed(segment, self.sizes)["b"]:  # a tower that is shown nothing does not run
+                self.next(segment, layer)
 
     def next(self, segment: Segment, layer: int | None) -> None:
         """A layer: run, or told by one that was and is like it."""

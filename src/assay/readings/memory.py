@@ -217,7 +217,7 @@ class _Asked:
             self.page,
             self.chunk,
             self.generate,
-            tuple(self._notes(found[0][1])),
+            tuple(self._notes(found[0][1], at)),
         )
 
     def _weights(self) -> dict[str, int]:
@@ -263,6 +263,7 @@ class _Asked:
             cache=keeping if self.keeps else None,
             device="cpu" if self.policy == "ours" else "cuda",
             holds=HOLDS[_RUN_AS.get(self.policy, self.policy)],
+            shuffles=self.policy == "ours",
         )
 
     def _kept(self, asked: Setting) -> tuple[int, int, int | None]:
@@ -307,7 +308,7 @@ class _Asked:
     def _standing(self) -> str:
         return EXACT if self.policy == "ours" and self.attention == "plain" else MODELLED
 
-    def _notes(self, lived: Liveness) -> list[str]:
+    def _notes(self, lived: Liveness, at: Pass) -> list[str]:
         says = {
             "serving": "activations are those of ops run one by one, each tensor there from the op that makes it to "
             "the last that reads it; an engine that reuses buffers or fuses more has fewer",
@@ -316,6 +317,9 @@ class _Asked:
             "libraries and an allocator's blocks take beside is not in it",
         }
         made = [*self.run.notes, says[self.policy]]
+        latent = any(segment.absorbed is not None for segment in self.model.segments)
+        if latent and self.asked.latent == "expanded" and at.past:
+            made.append("expanded latent attention makes keys and values of all at hand anew; absorbed, it makes none")
         if self.attention == "fused" and any(SCORES in moment.live for moment in lived.moments):
             made.append("attention of some layers runs op by op, its scores stored: no one kernel of PyTorch runs it")
         if lived.unknown:

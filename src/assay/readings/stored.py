@@ -61,6 +61,8 @@ class Seen:
         grad = self.trained(weight) and tape.grads
         store = Store(0, WEIGHT, key=self._key(path, weight.name, layer))
         axes = tuple(a for group in groups for a in group)
+        if not tape.shuffles:
+            return Value(axes, tape.apart_in(axes, axes), store, grad, tape.dtype)
         if each:
             made = tape.new((*each, *(a for a in apart)), grad, order=(*each, *reversed(apart)))
             return tape.join(made, *groups)

@@ -73,6 +73,7 @@ class Tape:
         self.sizes: dict[str, int] = {}
         self.real: Mapping[str, Size] = {}
         self.now: Hashable = None
+        self.shuffles = True  # weights that do not lie as an op takes them are copied
         self.grads = True  # what is kept for a backward pass is told
         self.cache: Keeping | None = None  # how later passes are given what this one makes, None where there are none
         self.clock = 0  # storages made so far
@@ -98,16 +99,17 @@ class Tape:
         self.clock += 1
         store.born = store.read = self.clock
         self.made.append(store)
-        return Value(axes, self._apart_in(axes, order or axes), store, grad and self.grads, dtype)
+        return Value(axes, self.apart_in(axes, order or axes), store, grad and self.grads, dtype)
 
     def given(self, axes: Axes, dtype: str | None = None) -> Value:
         """A tensor that the pass is given: there before it and to its end."""
         dtype = dtype or self.dtype
         store = Store(self.held(axes, dtype), INPUT, self.now)
         self.there.append(store)
-        return Value(axes, self._apart_in(axes, axes), store, False, dtype)
+        return Value(axes, self.apart_in(axes, axes), store, False, dtype)
 
-    def _apart_in(self, axes: Axes, order: Axes) -> tuple[int, ...]:
+    def apart_in(self, axes: Axes, order: Axes) -> tuple[int, ...]:
+        """How far elements lie apart along some axes that lie one behind the other in an order."""
         apart, run = dict.fromkeys(axes, 0), 1
         for axis in reversed(order):
             apart[axis] = run
