@@ -55,7 +55,8 @@ def _beside(at: Passing, q: Value, heads: Axes, n: str, c: str) -> list[Value]:
     """What the kernel makes beside its result, though nobody keeps it: sums of rows, and a mask as it takes it."""
     tape = at.tape
     made = [tape.new(("b", *heads, n), dtype=WIDE.get(q.dtype, q.dtype))]
-    if _masked(at, n, c):
+    given = tape.device == "cpu" or at.op.attr("grouped")  # kernels of engines are told what is out of sight
+    if given and _masked(at, n, c):
         told = ("seen", sight(_maker(at, c), at), at.count((n, c)))
         made += [tape.once(told, lambda: tape.new((n, c), dtype=FLAG)), tape.new((n, c), dtype=q.dtype)]
     return made
