@@ -195,7 +195,8 @@ class Sight:
     `images` is how many there are where nothing is said. Where an image may have any size, `tokens` is how many one
     makes where nothing is said, `says` of what size that is, and `patches` how many the tower sees for each of them.
     `alone` is the positions of an image in a model without text, whose tokens these are. `sounds` where sounds are
-    counted apart from images.
+    counted apart from images. `token` is the id of the tokens in whose places of a text stands what a tower makes,
+    where the text model reads that as it reads words.
     """
 
     images: int = 0
@@ -204,6 +205,7 @@ class Sight:
     alone: int | None = None
     says: str = ""
     sounds: bool = False
+    token: int | None = None
 
 
 @dataclass(frozen=True)

@@ -281,6 +281,43 @@ def test_a_tower_beside_a_text(model_type: str) -> None:
         twins.agree(own(pixels=images()), expected)
 
 
+IN_A_TEXT = ("llava", "idefics3", "internvl", "aya_vision")
+
+
+@pytest.mark.parametrize("model_type", IN_A_TEXT)
+def test_images_in_a_text(model_type: str) -> None:
+    """What a tower makes stands in the places of an image's tokens, in the first pass; the work is what is counted."""
+    key = "image_token_id" if model_type in ("idefics3", "internvl") else "image_token_index"
+    config = BESIDE[model_type][0] | {key: 100}
+    their = twins.theirs({"model_type": model_type, **config}, "AutoModelForImageTextToText")
+    own = twins.ours(their)
+    each = own(pixels=images()).shape[1]
+    text = torch.randint(3, 90, (2, each + 7), generator=torch.Generator().manual_seed(1))
+    text[0, 2 : 2 + each] = text[1, 4 : 4 + each] = 100
+    with torch.no_grad():
+        given = images()[:, None] if model_type == "idefics3" else images()
+        expected = their(input_ids=text, pixel_values=given).logits
+        twins.agree(own(text, pixels=images()), expected)
+        assert (own(text) - expected).abs().max() > 1e-2
+        cache = own.cache()
+        steps = [own(text[:, : each + 5], cache=cache, pixels=images())]
+        steps += [own(text[:, i : i + 1], cache=cache) for i in range(each + 5, each + 7)]
+        twins.agree(torch.cat(steps, 1), expected)
+    said = assay.count(own.description, batch=2, tokens=each + 7, images=1).flops.total
+    assert assay.measure(own, text, pixels=images()).flops.forward == said
+    made = own.generate(text, 4, pixels=images())
+    assert torch.equal(made, own.generate(text, 4, pixels=images(), cached=False))
+
+
+def test_as_many_places_as_an_image_makes_tokens() -> None:
+    own = assay.build(assay.load({"model_type": "llava", **BESIDE["llava"][0]}), seed=0)
+    text = torch.full((1, 5), 100)
+    with pytest.raises(assay.BuildError, match=r"5 tokens are 100, .* there are to be 16, 16 for each of 1"):
+        own(text, pixels=images(1))
+    with pytest.raises(assay.BuildError, match="reads no beams"):
+        own.generate(text, 2, beams=torch.ones(1))
+
+
 SOUND: dict[str, Any] = {
     "hidden_size": 32,
     "num_hidden_layers": 2,

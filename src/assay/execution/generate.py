@@ -28,12 +28,14 @@ def generate(
     stop: int | Collection[int] = (),
     cached: bool = True,
     progress: Callable[[int, int], None] | None = None,
+    **given: Tensor,
 ) -> Tensor:
     """`tokens` `[b n]` and up to `new` more, `[b n + new]`; a text that has ended goes on with its stop token.
 
     `temperature` 0 takes the likeliest token each time; above, tokens are drawn, from the `top` likeliest where set,
     the same for the same `seed`. `cached=False` runs every pass over all tokens. `mask` is true where a token is no
-    padding, which must stand before the text. `progress` is told how many of how many tokens are there.
+    padding, which must stand before the text. `given` are further inputs of the first pass, such as `pixels` of images
+    whose tokens are in the text. `progress` is told how many of how many tokens are there.
     Raises SettingError and BuildError.
     """
     if new < 0 or temperature < 0 or (top is not None and top < 1):
@@ -48,16 +50,17 @@ def generate(
         text, fresh = tokens, tokens
         over = torch.zeros(tokens.shape[0], dtype=torch.bool, device=tokens.device)
         for made in range(new):
-            given = fresh if cached else text
-            positions = None if there is None else (there.long().cumsum(-1) - 1).clamp(min=0)[:, -given.shape[1] :]
+            taken = fresh if cached else text
+            positions = None if there is None else (there.long().cumsum(-1) - 1).clamp(min=0)[:, -taken.shape[1] :]
             logits = module(
-                given,
+                taken,
                 source,
                 cache=cache,
                 mask=there,
                 source_mask=source_mask,
                 positions=positions,
                 logits="last",
+                **(given if made == 0 or not cached else {}),
             )[:, -1]
             fresh = _choose(logits, temperature, top, rng)
             if len(ends):

@@ -13,7 +13,8 @@ from torch import Tensor
 from assay.errors import BuildError
 from assay.execution import admit
 from assay.execution.generate import generate
-from assay.execution.sensed import Tower, cut, towers
+from assay.execution.reads import given, per_text
+from assay.execution.sensed import Tower, cut, places, towers
 from assay.execution.shapes import checked
 from assay.execution.sites import NOT_RUN, RULES, Call, Run, Site
 from assay.execution.storage import Tree, Weights, allocate
@@ -25,7 +26,6 @@ from assay.readings.setting import Setting, encoded, setting
 from assay.records import dataclass, replace
 from assay.rewrites.fuse import fuse
 from assay.spec import Block, Model, Op, Segment
-from assay.spec import Tensor as Operand
 
 for _module in ("compress", "contract", "fused", "keys", "layout", "pointwise", "reduce", "scan", "state"):
     import_module(f"assay.execution.rules.{_module}")  # each registers the functions of its kinds
@@ -134,12 +134,13 @@ class Executable(Tree):
         broadcasts to them; a mask of these four axes is true where a query may see a key. `positions` are those of
         the tokens where they do not follow each other from `past` on: `[n]`, `[b n]`, or `[3 b n]` in time, height
         and width. `logits` is all or last. `given` are further inputs by the names that the notation has for them,
-        such as `type`. Where no tokens are given, what is given by its name is what a tower sees or hears: `pixels`,
-        `frames`; the result is then the tower's.
+        such as `type`. What is given as `pixels` or `frames` is what a tower sees or hears: where no tokens are given
+        the result is the tower's, else that stands in the places of the tokens that are an image's.
         Raises BuildError for a shape that is not the description's, and for what nothing reads.
         """
-        if tokens is None or not self.plan or given.keys() & self.towers.keys():
-            return self._sense(tokens, given)
+        if tokens is None or not self.plan:
+            return self._sense(tokens, given)[1]
+        given, seen = self._placed(tokens, given)
         past = 0 if cache is None else cache.tokens
         if tokens.dim() != 2:
             admit.ids("tokens", tokens)
@@ -170,7 +171,9 @@ class Executable(Tree):
             else:
                 values[MEMORY] = self._empty_memory(batch, tokens.device)
         inputs = {**given, "ids": tokens}
-        call = Call(n, past, logits, mask, source_mask, bias, inputs, state, tokens.device, positions, batch=batch)
+        call = Call(
+            n, past, logits, mask, source_mask, bias, inputs, state, tokens.device, positions, batch=batch, seen=seen
+        )
         plan = self.plan if positions is None or positions.dim() < 2 else self.each()
         result = self._through(plan, call, values, asked if check else None)
         if check:
@@ -180,18 +183,29 @@ class Executable(Tree):
             cache.source = cache.source or m
         return result
 
-    def _sense(self, tokens: Tensor | None, given: dict[str, Tensor]) -> Tensor:
-        """What a tower makes of what it sees or hears."""
+    def _placed(
+        self, tokens: Tensor, given: dict[str, Tensor]
+    ) -> tuple[dict[str, Tensor], tuple[Tensor, Tensor] | None]:
+        """What is given to the text, and what a tower makes of the rest with where in the text that stands."""
+        if not given.keys() & self.towers.keys():
+            return given, None
+        name, made = self._sense(tokens, given)
+        rest = {key: value for key, value in given.items() if key != name}
+        return rest, (places(self.description, tokens, name, made), made)
+
+    def _sense(self, tokens: Tensor | None, given: dict[str, Tensor]) -> tuple[str, Tensor]:
+        """What a tower sees or hears, and what it makes of that."""
         name = next((name for name in self.towers if name in given), None)
         if name is None:
             known = " or ".join(("tokens", *self.towers)) if self.towers.keys() != {"pixels"} or self.plan else "pixels"
             raise BuildError(f"{self.description.name} runs on {known}: give it by that name")
-        if tokens is not None:
+        if tokens is not None and (self.description.sight is None or self.description.sight.token is None):
             raise BuildError(f"{self.description.name} runs its text or its tower: give tokens or {name}, not both")
         tower = self.towers[name]
         if tower.refused is not None:
             raise BuildError(f"{self.description.name} is run without its tower: {tower.refused}")
         layers: list[Layer] = tower.layers
+        given = {name: given[name]} if tokens is not None else given
         admit.named(given, layers, f"its {name}")
         seen = given[name]
         first = layers[0]
@@ -205,7 +219,7 @@ class Executable(Tree):
         result = self._through(layers, call, {}, asked if check else None)
         if check:
             self._checked.add(asked)
-        return result
+        return name, result
 
     def each(self) -> list[Layer]:
         """The plan where every text of a batch has positions of its own."""
@@ -279,6 +293,9 @@ class Executable(Tree):
                         slots[slot] = None
             for name, slot in layer.gives:
                 values[name] = slots[slot]
+            if call.seen is not None and any(name == "ids" for name, _, _ in layer.reads):
+                where, made = call.seen
+                values["x"] = values["x"].masked_scatter(where[..., None], made.to(values["x"].dtype))
             result = result if layer.result is None else slots[layer.result]
         return result
 
@@ -352,40 +369,6 @@ def handed_on(layers: list[Layer]) -> list[Layer]:
         ended = ended or layer.result is not None
         wanted = (wanted - own) | read
     return made[::-1]
-
-
-def given(call: Call, name: str, axes: tuple[str, ...], layer: Layer) -> Tensor:
-    """What no op makes: ids, positions, what the caller gave. Raises BuildError."""
-    found = call.given.get(name)
-    if found is not None:
-        return found
-    if name == "at":
-        count = layer.weights.sizes.get(axes[0]) if len(axes) == 1 else None
-        if count is not None and count != call.tokens:  # of an image, before or behind learned tokens
-            return torch.arange(count, device=call.device)
-        return call.distances() if axes == ("n", "c") else call.where()
-    if name == "distance":  # from each query to each key
-        return -call.distances()
-    if name == "type":
-        return torch.zeros_like(call.given["ids"])
-    raise BuildError(f"{layer.where()} reads {name}[{' '.join(axes)}]: give it by that name")
-
-
-def per_text(segment: Segment) -> Segment:
-    """A segment whose positions at[n] are at[b n], and with them all that is made of them."""
-    spread: set[str] = {"at"}
-    made = []
-    for op in segment.block.ops:
-        inputs = tuple(
-            Operand(t.name, ("b", *t.axes)) if t.name in spread and (t.name != "at" or t.axes == ("n",)) else t
-            for t in op.inputs
-        )
-        wider = inputs != op.inputs and "b" not in op.axes
-        if op.name != "at":
-            (spread.add if wider else spread.discard)(op.name)
-        made.append(replace(op, inputs=inputs, axes=("b", *op.axes) if wider else op.axes))
-    ops = tuple(made)
-    return segment if ops == segment.block.ops else replace(segment, block=replace(segment.block, ops=ops))
 
 
 def _comparing(model: Model) -> set[int]:

@@ -52,6 +52,19 @@ def towers(model: Model) -> dict[str, Tower]:
     return {name: tower for name, tower in found.items() if tower.segments}
 
 
+def places(model: Model, tokens: Tensor, name: str, seen: Tensor) -> Tensor:
+    """Where in a text what a tower made stands, [b n]. Raises BuildError where there are not as many places."""
+    where = tokens == (None if model.sight is None else model.sight.token)
+    count, (many, each) = seen.shape[0] * seen.shape[1], seen.shape[:2]
+    if not tokens.is_meta and int(where.sum()) != count:
+        token = None if model.sight is None else model.sight.token
+        raise BuildError(
+            f"{int(where.sum())} tokens are {token}, which {name} stand in the places of; "
+            f"there are to be {count}, {each} for each of {many}"
+        )
+    return where
+
+
 def cut(seen: Tensor, axes: Axes, sizes: Mapping[str, int]) -> Tensor:
     """Images `[b i rows columns]` as patches `[b p i y z]`, row by row; what is in patches already as it is.
 

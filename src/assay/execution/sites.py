@@ -74,6 +74,7 @@ class Call:
     batch: int = 1
     memo: dict[Hashable, Any] = field(default_factory=dict)  # what several layers need, made once
     near: dict[Hashable, Any] = field(default_factory=dict)  # the same of ops of one layer
+    seen: tuple[Tensor, Tensor] | None = None  # where in the text what a tower made stands, and that
 
     def where(self) -> Tensor:
         """The positions of the tokens of this pass, [n] where the caller gave no others."""

@@ -12,7 +12,7 @@ from assay.sources.config import Config
 from assay.sources.families.clip import VISION2, siglip2_vision
 from assay.sources.families.common import ACTIVATIONS, Names, family, under
 from assay.sources.families.llava import CROPS, PLACE, features, kept, seen, watched
-from assay.sources.families.multimodal import CLASSES, beside, text_of
+from assay.sources.families.multimodal import CLASSES, beside, placed, text_of
 from assay.spec import Op, Sight, ops
 
 GATED = under(
@@ -81,7 +81,7 @@ def gated(c: Config, tower: Tower, whole: int | None, norm: Norm | None, drop: s
     axes = {**tower.axes, "o": (rows // side) ** 2}
     c.notes.append(CROPS)
     made = replace(tower, ends=(*tower.ends, end), axes=axes, names={**(tower.names or {}), **GATED})
-    return beside(c, text, [made])
+    return beside(c, text, [made], placed(c, 255036))
 
 
 def siglip(c: Config, whole: Mapping[str, Any]) -> Tower:

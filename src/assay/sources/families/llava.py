@@ -14,7 +14,7 @@ from assay.records import replace
 from assay.sources.config import Config
 from assay.sources.families.clip import AS_MADE, VISION, alone, clip_vision, siglip_vision
 from assay.sources.families.common import ACTIVATIONS, activation, depth, family, pre_norm, under
-from assay.sources.families.multimodal import CLASSES, any_size, beside, text_of
+from assay.sources.families.multimodal import CLASSES, any_size, beside, placed, text_of
 from assay.sources.families.vision import square
 from assay.spec import Op, Sight, ops
 
@@ -177,7 +177,8 @@ def sight_of(c: Config, tower: Tower, merged: int = 1) -> Sight:
 @family("llava", cls="LlavaForConditionalGeneration", names={}, classes=CLASSES)
 def llava(c: Config) -> Multimodal:
     """Liu et al. 2023, arXiv:2304.08485."""
-    return llava_like(c, "clip_vision_model", CLIP_LARGE, "llama")
+    made = llava_like(c, "clip_vision_model", CLIP_LARGE, "llama")
+    return replace(made, sight=replace(made.sight, token=placed(c, 32000).token))
 
 
 CROPS = "an image is cut into several of the tower's size, and each is one of --images"

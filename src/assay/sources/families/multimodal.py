@@ -132,6 +132,16 @@ def beside(
     return Multimodal(decoder, made, sight or Sight(), {**moved(own), **names})
 
 
+def placed(c: Config, default: int, *keys: str) -> Sight:
+    """What is seen or heard stands in the places of tokens of one id; `default` is the class's."""
+    keys = keys or ("image_token_id", "image_token_index")
+    c.skip(*keys)
+    value = next((c.data[key] for key in keys if c.has(key)), default)
+    if type(value) is not int:
+        c.fail(keys[0], "an integer")
+    return Sight(token=value)
+
+
 def projector(
     lines: Sequence[str], norm: Norm | None = None, source: str = "x[b n d]", name: str = "projector", **sizes: int
 ) -> Drawn:

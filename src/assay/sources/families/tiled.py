@@ -14,7 +14,7 @@ from assay.sources.config import Config
 from assay.sources.families.clip import VISION, siglip_vision
 from assay.sources.families.common import ACTIVATIONS, activation, depth, family, pre_norm, under
 from assay.sources.families.llava import CROPS, features
-from assay.sources.families.multimodal import CLASSES, beside, moved, text_of
+from assay.sources.families.multimodal import CLASSES, beside, moved, placed, text_of
 from assay.sources.families.vision import grid, plain, seeing, square
 from assay.spec import ops
 
@@ -128,7 +128,7 @@ def connected(c: Config, defaults: dict[str, Any]) -> Multimodal:
     c.notes.append(CROPS)
     c.skip("image_seq_len")
     tower = replace(tower, ends=(*tower.ends, end), names=names, axes=axes)
-    return replace(beside(c, text, [tower]), names=moved(text[1], "model.text_model."))
+    return replace(beside(c, text, [tower], placed(c, 128257)), names=moved(text[1], "model.text_model."))
 
 
 IDEFICS: dict[str, Any] = {"hidden_size": 1152, "intermediate_size": 3072, "num_hidden_layers": 12}
@@ -206,7 +206,8 @@ def internvl(c: Config) -> Multimodal:
     c.skip("image_seq_length")
     c.notes.append(CROPS)
     axes = {"n": first.length, "o": patches // side**2}
-    return beside(c, text, [Tower(first, layers, (end,), width, axes, INTERN, called="vision")])
+    tower = Tower(first, layers, (end,), width, axes, INTERN, called="vision")
+    return beside(c, text, [tower], placed(c, 151667))
 
 
 def _merged(c: Config, seen: Config, sizes: dict[str, int]) -> Drawn:
