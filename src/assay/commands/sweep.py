@@ -9,13 +9,13 @@ from typing import Any
 from assay.commands.frame import Answer, Parser, as_text
 from assay.commands.options import list_conventions, setting_options, split_size
 from assay.errors import SettingError
-from assay.readings.setting import SIZES
 from assay.report.progress import Progress
 from assay.report.table import style_of_stdout
 from assay.report.units import digits, plural, shorten
 from assay.sources.shown import name as shown
+from assay.studies.beside import groups
 from assay.studies.ranges import values
-from assay.studies.sweep import EXACT, WORDS, Plan, corners, gather, pieces, plan
+from assay.studies.sweep import EXACT, SWEPT, WORDS, Plan, corners, gather, pieces, plan
 
 LENGTHS = ("tokens", "past", "context", "source")  # along which a picture is drawn smoothly
 SMOOTH = 241  # points of a range that says nothing of its steps, in a picture
@@ -32,6 +32,9 @@ Any setting may be a list or a range:
   0:100k:+10k        from 0 on by 10,000
 Sizes of a preset, a description or a config likewise, and sizes that follow from them:
   --set width=1024:8192 --set mlp.width=4*width --set attention.heads=width/128
+
+Columns of memory (inference), training (a step) and published (formulas of papers) are counted where
+--columns names them.
 
 MODEL is what `assay MODEL` takes; several are swept side by side."""
 
@@ -82,6 +85,7 @@ def _parser() -> Parser:
     out("--figure", metavar="NAME", help=f"what is drawn or shown: {', '.join(FIGURES)}; list explains all")
     out("--exact", action="store_true", help=f"exact integers beyond {EXACT:,} rows, too; else float64 there")
     setting_options(made)
+    add("--generate", metavar="N", help="tokens made behind the prompt: a prefill and N cached steps, point by point")
     made.set_defaults(**dict.fromkeys(WORDS))
     return made
 
@@ -111,7 +115,7 @@ def _check_endings(args: Namespace) -> None:
 def _plan(args: Namespace, smooth: bool) -> Plan:
     """What is asked for; `smooth` where a picture is drawn. Raises SettingError."""
     given: dict[str, Any] = {name: getattr(args, name) for name in WORDS}
-    for name, least in SIZES.items():
+    for name, least in SWEPT.items():
         text = getattr(args, name)
         if text is not None:
             between = SMOOTH if smooth and name in LENGTHS else None
@@ -126,10 +130,11 @@ def _plan(args: Namespace, smooth: bool) -> Plan:
             raise SettingError(f"--set gives {shorten(key)} twice; a list is written {shorten(key)}=1,2")
         sizes[key] = value
     wanted = (args.columns or "").split(",")
-    split = any(name.strip().partition(".")[0] == "attention" for name in wanted) or args.columns == "list"
-    attention = split or (figure is not None and figure.split)
+    also = ("attention", "published", "memory") if args.columns == "list" else groups(wanted)
+    if figure is not None and figure.split:
+        also = (*also, "attention")
     reading = {"allow": args.allow, "cls": args.cls, "mtp": args.mtp}
-    return plan(args.models, sizes, attention, **reading, **given)
+    return plan(args.models, sizes, dict.fromkeys(also), **reading, **given)
 
 
 def _figure(args: Namespace) -> Any:

@@ -175,7 +175,9 @@ def _alike(value: Any, before: Any) -> bool:
     return not _is_array(value) and not _is_array(before) and type(value) is type(before) and bool(value == before)
 
 
-GROUPS = ("model.name", "set", "setting", "model", "parameters", "flops", "cache", "weights", "attention", "blocks")
+GROUPS = """
+    model.name set setting model parameters flops cache weights attention memory training generate published blocks
+""".split()
 
 
 def in_order(names: Collection[str]) -> list[str]:

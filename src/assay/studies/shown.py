@@ -170,6 +170,8 @@ def _scores(swept: Sweep, places: Sequence[int]) -> list[str] | None:
 
 
 def _cells(name: str, values: Sequence[Any], exact: bool) -> list[str]:
+    if name.endswith(".ratio"):
+        return ["–" if v is None else f"{v:.3f}" for v in values]
     if exact:
         return ["–" if v is None else _exact(v) if isinstance(v, int | float) else str(v) for v in values]
     form = _form(name)
@@ -186,8 +188,8 @@ def _form(name: str) -> Callable[[Any], str]:
     """How a figure is written in four digits."""
     if name.startswith(("setting.", "set.", "model.")):
         return lambda value: digits(value) if isinstance(value, int) else plain(value)
-    if "bytes" in name:
+    if "bytes" in name or name.startswith(("memory.", "training.")):
         return decimal_bytes
-    if name.startswith(("flops.", "attention.")) or name.endswith(".flops"):
+    if name.startswith(("flops.", "attention.", "generate.")) or name.endswith(".flops"):
         return flop
     return short

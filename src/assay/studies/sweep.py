@@ -13,7 +13,6 @@ from itertools import product
 from typing import Any
 
 from assay.errors import SettingError
-from assay.readings.attention import split
 from assay.readings.count import Count, count
 from assay.readings.setting import SIZES
 from assay.records import dataclass, field
@@ -21,6 +20,7 @@ from assay.report.contract import document
 from assay.report.model import has_latent
 from assay.sources import Found, find
 from assay.spec import Model
+from assay.studies.beside import MORE, SLOW, STRIDE, Points, beside, checked, groups, roomy
 from assay.studies.ranges import Values, dependent, followed, values
 from assay.studies.result import Columns, Sweep, in_order
 from assay.studies.written import sort_of
@@ -28,10 +28,10 @@ from assay.studies.written import sort_of
 CHUNK = 2**15  # points counted at once: their arrays stay in the processor's cache
 EXACT = 100_000  # points up to which figures are exact integers where nothing is said
 
-PIECES = ("projections", "scores", "softmax", "output")  # of attention, taken apart
+SWEPT = {**SIZES, **MORE}
 # settings that are words
 WORDS = ("convention", "weights", "cache", "state", "logits", "latent")
-DECIMAL = ("flops.per_token", "cache.marginal_bytes_per_token")  # figures that may be no integers
+DECIMAL = ("flops.per_token", "cache.marginal_bytes_per_token", "ratio")  # ends of figures that may be no integers
 INTEGERS = ("model.", "set.", "setting.", "parameters.", "weights.")  # what is never rounded
 NEEDS = "a sweep counts in arrays, and NumPy is not installed; pip install numpy"
 
@@ -42,7 +42,7 @@ What = Model | str | os.PathLike[str] | Mapping[str, Any]
 class Plan:
     """What is swept: models, sizes of them, and settings; a row for each of all combinations, the last moving fastest.
 
-    `attention` adds columns of what attention is made of.
+    `also` are groups of columns beside the report's.
     """
 
     models: tuple[Model | Found, ...]
@@ -51,7 +51,7 @@ class Plan:
     words: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     settings: Mapping[str, Values] = field(default_factory=dict)
     reading: Mapping[str, Any] = field(default_factory=dict)
-    attention: bool = False
+    also: tuple[str, ...] = ()
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -94,7 +94,10 @@ class Plan:
 
 
 def plan(
-    what: What | Sequence[What], sizes: Mapping[str, object] | None = None, attention: bool = False, **settings: Any
+    what: What | Sequence[What],
+    sizes: Mapping[str, object] | None = None,
+    also: Collection[str] = (),
+    **settings: Any,
 ) -> Plan:
     """What `sweep` is asked for, every range read. Raises SettingError."""
     named = tuple(what) if isinstance(what, list | tuple) else (what,)
@@ -102,9 +105,9 @@ def plan(
         raise SettingError("a sweep needs a model")
     models = tuple(one if isinstance(one, Model) else find(one) for one in named)
     reading: dict[str, Any] = {name: settings.pop(name) for name in ("allow", "cls", "mtp") if name in settings}
-    unknown = [name for name in settings if name not in SIZES and name not in WORDS]
+    unknown = [name for name in settings if name not in SWEPT and name not in WORDS]
     if unknown:
-        raise SettingError(f"{unknown[0]} is no setting; known: {', '.join([*SIZES, *WORDS])}")
+        raise SettingError(f"{unknown[0]} is no setting; known: {', '.join([*SWEPT, *WORDS])}")
     given = {name: value for name, value in settings.items() if value is not None}
     lists: dict[str, Values] = {}
     rules: dict[str, Any] = {}
@@ -119,9 +122,9 @@ def plan(
         lists,
         rules,
         {name: _words(given[name], name) for name in WORDS if name in given},
-        {name: values(given[name], name, least) for name, least in SIZES.items() if name in given},
+        {name: values(given[name], name, least) for name, least in SWEPT.items() if name in given},
         reading,
-        attention,
+        tuple(dict.fromkeys([*checked(also), *(("generate",) if "generate" in given else ())])),
     )
 
 
@@ -136,7 +139,7 @@ def sweep(
     what: What | Sequence[What],
     *,
     sizes: Mapping[str, object] | None = None,
-    attention: bool = False,
+    also: Collection[str] = (),
     columns: Collection[str] | None = None,
     exact: bool | None = None,
     progress: Callable[[int, int], None] | None = None,
@@ -147,20 +150,21 @@ def sweep(
     Args:
         what: a model, what `load` reads, or a list of these.
         sizes: keys of descriptions or configs, each with its values: {"width": "1024:8192", "mlp.width": "4*width"}.
-        attention: with four more columns, of what attention is made of: attention.projections, .scores, .softmax,
-            .output.
+        also: groups of columns beside the report's: "attention", what it is made of; "published", formulas of papers;
+            "memory" of inference and "training", of a step, in bytes, counted point by point.
         columns: the columns to keep, all if not given; a group such as "flops" is all that begin so.
         exact: figures as exact integers at any magnitude, or as float64, exact below 2**53 and each step to 1e-16
             beyond; exact up to 100,000 points if not given.
         progress: called with the points counted so far and all of them.
         settings: as `count` takes them, each an int, a word, an iterable, or a range such as "1k:1M", "1k:1M:20",
-            "0:100k:+10k"; and `allow`, `cls` and `mtp`, as `load` takes them.
+            "0:100k:+10k"; `generate`, tokens made behind the prompt, point by point;
+            and `allow`, `cls` and `mtp`, as `load` takes them.
 
     Raises:
         SettingError: NumPy is not installed, or something cannot be asked.
         SourceError: a model cannot be read.
     """
-    asked = plan(what, sizes, attention, **settings)
+    asked = plan(what, sizes, dict.fromkeys([*also, *groups(columns or ())]), **settings)
     return gather(asked, columns, exact, progress)
 
 
@@ -193,6 +197,7 @@ def pieces(asked: Plan, exact: bool) -> Iterator[Piece]:
     """The rows, a bounded number at a time. Raises SettingError, SourceError."""
     numpy = _numpy()
     step = CHUNK // 8 if exact else CHUNK
+    step = min(step, STRIDE) if set(asked.also) & set(SLOW) else step
     done = 0
     for model, sizes in asked.read():
         for chosen in product(*asked.words.values()):
@@ -200,8 +205,7 @@ def pieces(asked: Plan, exact: bool) -> Iterator[Piece]:
             for start in range(0, asked.points, step):
                 stop = min(start + step, asked.points)
                 given = _settings(asked, numpy, start, stop, exact)
-                counted = count(model, **given, **words)
-                yield Piece(done + start, done + stop, _figures(asked, model, sizes, counted))
+                yield Piece(done + start, done + stop, _figures(asked, model, sizes, given, words, stop - start))
             done += asked.points
 
 
@@ -218,11 +222,11 @@ def corners(asked: Plan, exact: bool) -> dict[str, str]:
             words: dict[str, Any] = dict(zip(asked.words, chosen, strict=True))
             for corner in product(*ends):
                 given: dict[str, Any] = dict(zip(asked.settings, corner, strict=True))
-                for name, value in _figures(asked, model, sizes, count(model, **given, **words)).items():
+                for name, value in _figures(asked, model, sizes, given, words, 1).items():
                     found.setdefault(name, []).append(value)
     varied = any(len(listed) > 1 for listed in asked.settings.values())
     sorts = {
-        name: sort_of(values, name in DECIMAL or (varied and not exact and not name.startswith(INTEGERS)))
+        name: sort_of(values, name.endswith(DECIMAL) or (varied and not exact and not name.startswith(INTEGERS)))
         for name, values in found.items()
     }
     return {name: sorts[name] for name in in_order(sorts) if sorts[name]}
@@ -242,8 +246,12 @@ def _settings(asked: Plan, numpy: Any, start: int, stop: int, exact: bool) -> di
     return found
 
 
-def _figures(asked: Plan, model: Model, sizes: Mapping[str, int], counted: Count) -> dict[str, Any]:
+def _figures(
+    asked: Plan, model: Model, sizes: Mapping[str, int], given: Mapping[str, Any], words: Mapping[str, Any], many: int
+) -> dict[str, Any]:
     """The report's JSON, flat: `model`, `setting` and figures by their paths; what one model says in words is left."""
+    given = roomy(model, given)
+    counted: Count = count(model, **{name: value for name, value in given.items() if name not in MORE}, **words)
     made = document("", model, counted)
     found: dict[str, Any] = {f"model.{key}": made["model"][key] for key in ("name", "family", "class")}
     found |= {f"set.{key}": value for key, value in sizes.items()}
@@ -255,10 +263,8 @@ def _figures(asked: Plan, model: Model, sizes: Mapping[str, int], counted: Count
         for key in ("times", "parameters", "active", "flops", "cache_bytes"):
             name = f"blocks.{block['name']}.{key}"
             found[name] = found.get(name, 0) + block[key]
-    if asked.attention:
-        pieces_of = split(model, counted.setting)
-        found |= {f"attention.{piece}": getattr(pieces_of, piece) for piece in PIECES}
-    return found
+    found |= {f"setting.{name}": given[name] for name in MORE if name in given}
+    return found | beside(asked.also, Points(model, counted, given, words, many))
 
 
 def _flat(held: Mapping[str, Any], path: str) -> Iterator[tuple[str, Any]]:

@@ -21,7 +21,7 @@ LENGTHS: dict[str, Any] = {"context": "1k:1M:60"}
 
 
 def swept(what: Any = "llama-3-8b", **asked: Any) -> assay.Sweep:
-    return sweep(what, **{**LENGTHS, **asked}, attention=True)
+    return sweep(what, **{**LENGTHS, **asked}, also=["attention"])
 
 
 WIDTHS: dict[str, Any] = {
@@ -219,7 +219,7 @@ def test_what_a_figure_needs_must_have_been_kept(tmp_path: Path) -> None:
         draw(sweep("llama-3-8b", **LENGTHS, columns=["model", "setting", "cache"]), "flops")
     with pytest.raises(SettingError, match=r"a figure says model.name, which this sweep has not kept"):
         draw(sweep("llama-3-8b", **LENGTHS, columns=["flops"]), "flops")
-    with pytest.raises(SettingError, match=r"core needs attention taken apart: sweep\(..., attention=True\)"):
+    with pytest.raises(SettingError, match=r"core needs attention taken apart: sweep\(..., also=\['attention'\]\)"):
         draw(sweep("llama-3-8b", **LENGTHS), "core")
     with pytest.raises(SettingError, match=r"a.gif ends in none of .png, .svg, .html"):
         swept().plot("flops", tmp_path / "a.gif")

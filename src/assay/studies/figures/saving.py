@@ -49,7 +49,7 @@ def draw(swept: Sweep, name: str) -> Any:
         raise SettingError(f"a figure says {absent[0]}, which this sweep has not kept; sweep without columns=")
     chosen([column for column in wanted.columns if not (wanted.split and column == "attention")], swept.columns)
     if wanted.split and not any(column.startswith("attention.") for column in swept.columns):
-        raise SettingError(f"{name} needs attention taken apart: sweep(..., attention=True)")
+        raise SettingError(f"{name} needs attention taken apart: sweep(..., also=['attention'])")
     with style.pyplot().rc_context(style.RC):
         return DRAWN[name](swept)
 
