@@ -224,6 +224,7 @@ class Model:
     trained: int | None = None  # the context the config claims: going beyond is worth a note
     dtype: str | None = None  # of the weights, where the config says
     deviation: float | None = None  # of the normal distribution that weights are drawn from, where the config says
+    starts: tuple[tuple[str, float], ...] = ()  # the same of tensors whose names end so
     quantization: Mapping[str, Any] | None = None
     scheme: Scheme | None = None  # what `quantization` says, where it says something
     settings: tuple[str, ...] = ("past",)  # which of past, source, images can be asked of it

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import pytest
@@ -68,3 +69,26 @@ def test_norms_of_towers() -> None:
     gains = [tensor for name, tensor in tower.named_parameters() if "norm" in name and name.endswith("weight")]
     assert len(gains) == 6
     assert all(bool((tensor == 1).all()) for tensor in gains)
+
+
+@pytest.mark.parametrize(
+    ("model_type", "config", "auto"),
+    [
+        ("gpt2", {"n_embd": 64, "n_layer": 3, "n_head": 4, "vocab_size": 501, "initializer_range": 0.05}, "CausalLM"),
+        ("t5", PAIRED["t5"] | {"d_model": 64, "d_ff": 96, "initializer_factor": 0.5}, "Seq2SeqLM"),
+        ("mt5", PAIRED["t5"] | {"d_model": 64, "d_ff": 96, "tie_word_embeddings": False}, "Seq2SeqLM"),
+    ],
+)
+def test_matrices_spread_as_the_library_s(model_type: str, config: dict[str, Any], auto: str) -> None:
+    """Deviations that are no one number: of what ends in the residual stream, of scores that are not scaled."""
+    transformers = pytest.importorskip("transformers")
+    torch.manual_seed(0)
+    made = transformers.AutoConfig.for_model(model_type, **config)
+    their = getattr(transformers, f"AutoModelFor{auto}").from_config(made).state_dict()
+    own = assay.build(assay.load(made), seed=0).named_parameters()
+    wide = {name: tensor.detach() for name, tensor in own if tensor.dim() > 1 and tensor.numel() >= 128}
+    assert len(wide) > 10
+    for name, tensor in wide.items():
+        # the deviation of n draws lies within 1 / sqrt(2 n) of its own, four times that in all but one of 16,000
+        near = 4 * math.sqrt(2) / math.sqrt(2 * tensor.numel())
+        assert tensor.std().item() == pytest.approx(their[name].std().item(), rel=near), name

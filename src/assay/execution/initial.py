@@ -45,11 +45,12 @@ def initialize(module: Executable, seed: int | None = None) -> None:
     rng = None if seed is None else torch.Generator(device="cpu").manual_seed(seed)
     spread = module.description.deviation or DEVIATION
     with torch.no_grad():
-        for tensor in [*module.parameters(), *module.buffers()]:
+        for name, tensor in [*module.named_parameters(), *module.named_buffers()]:
             if tensor.is_meta:
                 continue
             if tensor.dim() >= 2:
-                drawn = torch.empty(tensor.shape, dtype=torch.float32).normal_(0.0, spread, generator=rng)
+                own = next((by for end, by in module.description.starts if name.endswith(end)), spread)
+                drawn = torch.empty(tensor.shape, dtype=torch.float32).normal_(0.0, own, generator=rng)
                 tensor.copy_(drawn)
             else:
                 tensor.zero_()

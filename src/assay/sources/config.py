@@ -120,6 +120,7 @@ class Config:
         self.children: dict[str, Config] = {}
         self.mtp = False  # modules that predict further tokens are asked for
         self.notes: list[str] = []  # what a report says of what was read
+        self.starts: dict[str, float] = {}  # deviations of the initial values of tensors, by how their names end
         self.written: dict[str, str] = {}  # the key that a renamed one has in the file
         self.layers_key = ""  # the one that says how many layers there are
         self.read: dict[str, Any] = {}  # what was asked for and taken, absent keys' own values among it

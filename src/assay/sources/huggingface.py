@@ -68,6 +68,7 @@ def read_config(
             trained=made.trained,
             dtype=_dtype(c) or _nested_dtype(c),
             deviation=_deviation(c),
+            starts=tuple(c.starts.items()),
             quantization=quantization,
             settings=made.settings,
             source_tokens=made.source_tokens,

@@ -94,6 +94,10 @@ def gpt2(c: Config) -> Decoder:
         layers = tuple(layer((scale or 1 / math.sqrt(k)) / (i + 1)) for i in range(count))
     else:
         layers = (layer(scale),) * count
+    # matrices that end in the residual stream are smaller, by the root of how many there are
+    spread = c.data.get("initializer_range", 0.02)
+    if isinstance(spread, float):
+        c.starts["c_proj.weight"] = spread / math.sqrt(2 * count)
     return learned(c, layers, d, norm, 50257, 1024)
 
 

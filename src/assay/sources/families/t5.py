@@ -102,6 +102,7 @@ def halves(
     tied = c.flag("tie_word_embeddings", True)
     scaled = c.flag("scale_decoder_outputs", tied)
     trained = c.maybe("n_positions")
+    start(c)
     words = Embedding(rows, width)
     read = attention(c, encoder=True) if own is None else own
     write = attention(c, encoder=False)
@@ -115,6 +116,26 @@ def halves(
         ),
         names=names,
     )
+
+
+def start(c: Config) -> None:
+    """Initial values as small as what each matrix reads is wide, for scores are not scaled (Shazeer & Stern 2018)."""
+    by = c.data.get("initializer_factor", 1.0)
+    if not isinstance(by, int | float):
+        c.fail("initializer_factor", "a number")
+    width, heads, each, inner = (int(c.size(key)) for key in ("d_model", "num_heads", "d_kv", "d_ff"))
+    c.starts |= {"shared.weight": by, "lm_head.weight": by, "embed_tokens.weight": by}
+    c.starts |= {"Attention.q.weight": by * (width * each) ** -0.5, "Attention.o.weight": by * (heads * each) ** -0.5}
+    ends = (
+        "Attention.k.weight",
+        "Attention.v.weight",
+        "attention_bias.weight",
+        "wi.weight",
+        "wi_0.weight",
+        "wi_1.weight",
+    )
+    c.starts |= dict.fromkeys(ends, by * width**-0.5)
+    c.starts["wo.weight"] = by * inner**-0.5
 
 
 def crossing(c: Config) -> CrossAttention:
