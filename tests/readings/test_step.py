@@ -5,6 +5,8 @@ from __future__ import annotations
 import contextlib
 import warnings
 import weakref
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
@@ -23,8 +25,24 @@ BATCH, TOKENS = 2, 48
 
 
 def watched(config: dict[str, Any], attention: str, precision: str, again: bool) -> tuple[int, int]:
-    """Bytes that a step of the library makes: what is there when the backward pass starts, and at most after that."""
+    """The same of the library."""
     torch, transformers = pytest.importorskip("torch"), pytest.importorskip("transformers")
+    warnings.simplefilter("ignore")
+    how = {"plain": "eager", "fused": "sdpa"}[attention]
+    made = transformers.AutoConfig.for_model(**config, bos_token_id=1, eos_token_id=2)
+    net = transformers.AutoModelForCausalLM.from_config(made, attn_implementation=how)
+    for module in net.modules():
+        if isinstance(module, torch.nn.Dropout):
+            module.p = 0.0
+    net = net.to(torch.bfloat16 if precision == "bf16" else torch.float32).train()
+    if again:
+        net.gradient_checkpointing_enable({"use_reentrant": False})
+    return followed(net, precision, lambda ids, labels: net(input_ids=ids, labels=labels, use_cache=False).loss)
+
+
+def followed(net: Any, precision: str, loss_of: Callable[[Any, Any], Any]) -> tuple[int, int]:
+    """Bytes that a step makes: what is there when the backward pass starts, and at most after that."""
+    torch = pytest.importorskip("torch")
     from torch.utils._python_dispatch import TorchDispatchMode
     from torch.utils._pytree import tree_leaves
 
@@ -36,7 +54,7 @@ def watched(config: dict[str, Any], attention: str, precision: str, again: bool)
             self.live = self.most = 0
             self.known: dict[int, Any] = {}
 
-        def gone(self, key: int, size: int) -> None:
+        def gone(self, key: int, size: int, _: object) -> None:
             self.known.pop(key)
             self.live -= size
 
@@ -46,21 +64,12 @@ def watched(config: dict[str, Any], attention: str, precision: str, again: bool)
                 if isinstance(tensor, torch.Tensor) and tensor.untyped_storage()._cdata not in self.known:
                     storage = tensor.untyped_storage()
                     key, size = storage._cdata, storage.nbytes()
-                    self.known[key] = weakref.ref(storage, lambda _, key=key, size=size: self.gone(key, size))
+                    self.known[key] = weakref.ref(storage, partial(self.gone, key, size))
                     self.live += size
             self.most = max(self.most, self.live)
             return made
 
-    warnings.simplefilter("ignore")
-    how = {"plain": "eager", "fused": "sdpa"}[attention]
-    made = transformers.AutoConfig.for_model(**config, bos_token_id=1, eos_token_id=2)
-    net = transformers.AutoModelForCausalLM.from_config(made, attn_implementation=how)
-    for module in net.modules():
-        if isinstance(module, torch.nn.Dropout):
-            module.p = 0.0
-    net = net.to(torch.bfloat16 if precision == "bf16" else torch.float32).train()
-    if again:
-        net.gradient_checkpointing_enable({"use_reentrant": False})
+    warnings.filterwarnings("ignore", "Mismatch dtype between input and weight")  # of a norm under autocast
     ids = torch.randint(0, 101, (BATCH, TOKENS))
     labels, watch = ids.clone(), Watch()
     for tensor in (*net.parameters(), *net.buffers(), ids, labels):
@@ -68,7 +77,7 @@ def watched(config: dict[str, Any], attention: str, precision: str, again: bool)
     cast = torch.autocast("cpu", torch.bfloat16) if precision == "autocast" else contextlib.nullcontext()
     with watch:
         with cast:
-            loss = net(input_ids=ids, labels=labels, use_cache=False).loss
+            loss = loss_of(ids, labels)
         end, watch.most = watch.live, 0
         loss.backward()
     return end, watch.most
@@ -93,6 +102,55 @@ def test_moments_of_the_public_implementation(name: str, attention: str, precisi
     assert abs(step.moment("end of forward").bytes - step.resident - end) <= 16
     backward = max(moment.bytes for moment in step.timeline if moment.name.startswith("backward")) - step.resident
     assert backward == pytest.approx(most, rel=0.02 if precision == "autocast" else 0, abs=16)
+
+
+OURS: dict[str, dict[str, Any]] = {
+    "llama": CONFIGS["llama"],
+    "tied": CONFIGS["tied"],
+    "gpt2": CONFIGS["gpt2"],
+    "gemma2": {
+        "model_type": "gemma2",
+        **SMALL,
+        "head_dim": 16,
+        "sliding_window": 16,
+        "intermediate_size": 160,
+        "vocab_size": 101,
+    },
+    "mixtral": {
+        "model_type": "mixtral",
+        **SMALL,
+        "num_local_experts": 2,
+        "num_experts_per_tok": 2,
+        "intermediate_size": 160,
+        "vocab_size": 101,
+    },
+}
+
+
+@pytest.mark.parametrize("precision", ["fp32", "bf16", "autocast"])
+@pytest.mark.parametrize("attention", ["plain", "fused"])
+@pytest.mark.parametrize("name", OURS)
+def test_moments_of_our_own_execution(name: str, attention: str, precision: str) -> None:
+    """To the byte, but for two numbers alone: a loss and its gradient."""
+    torch = pytest.importorskip("torch")
+    model = assay.load(OURS[name])
+    step = assay.training_memory(
+        model, BATCH, TOKENS, precision=precision, attention=attention, policy="ours", device="cpu"
+    )
+    dtype = torch.bfloat16 if precision == "bf16" else torch.float32
+    net = assay.build(model, attention=attention, dtype=dtype, seed=0)
+    end, most = followed(net, precision, lambda ids, labels: ours(net, ids, labels))
+    assert abs(step.moment("end of forward").bytes - step.resident - end) <= 8
+    backward = max(moment.bytes for moment in step.timeline if moment.name.startswith("backward")) - step.resident
+    assert abs(backward - most) <= 8
+
+
+def ours(net: Any, ids: Any, labels: Any) -> Any:
+    """The loss as `assay.learn` has it."""
+    from torch.nn import functional
+
+    logits = net(ids)
+    return functional.cross_entropy(logits.flatten(0, 1).float(), labels.flatten())
 
 
 def llama(**how: Any) -> Any:

@@ -63,5 +63,5 @@ register(
     Kind("copy", "the same in a tensor of its own, its axes one behind the other", same_axes, no_work),
     Kind("dropout", "each element zero by chance, the others grown for it", _check_dropout, _dropout, attrs=("rate",)),
     Kind("log_softmax", "logarithm of a softmax over the last axis", same_axes, _log_softmax),
-    Kind("nll", "what an index picks, negative, over all rows: the loss", _check_nll, _nll),
+    Kind("nll", "what an index picks, negative, over all rows: the loss", _check_nll, _nll, attrs=("shifted",)),
 )

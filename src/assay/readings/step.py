@@ -160,7 +160,8 @@ def training_memory(
         expert_shards=expert_shards,
     )
     ran = executed(whole, policy, attention, dropout)
-    made = again(ran if hands_over(ran.segments[-1].block.ops[-1]) else with_loss(ran), recompute)
+    ends = hands_over(ran.segments[-1].block.ops[-1])  # in what another stage goes on with
+    made = again(ran if ends else with_loss(ran, policy == "transformers"), recompute)
     asked = setting(made, batch=batch, tokens=tokens, convention="matmul", weights=chosen.parameters)
     if not all_integers(asked.sizes().values()):
         raise SettingError("the moments of a step are told of integers, not of arrays or symbols")

@@ -13,13 +13,16 @@ from assay.spec import Block, Model, Op, Segment, Tensor
 PART = "head.loss"
 
 
-def with_loss(model: Model) -> Model:
-    """The same model with its loss behind the last op. Raises SettingError for one without logits over a vocabulary."""
+def with_loss(model: Model, shifted: bool = False) -> Model:
+    """The same model with its loss behind the last op; `shifted` where labels are brought to their places first.
+
+    Raises SettingError for a model without logits over a vocabulary.
+    """
     *before, head = model.segments
-    return replace(model, segments=(*before, replace(head, block=_ended(head.block, model.name))))
+    return replace(model, segments=(*before, replace(head, block=_ended(head.block, model.name, shifted))))
 
 
-def _ended(block: Block, name: str) -> Block:
+def _ended(block: Block, name: str, shifted: bool) -> Block:
     last = block.ops[-1]
     if not last.part.startswith("head") or last.axes[-1:] != ("V",) or len(last.axes) != 3:
         raise SettingError(f"{name} ends in {last.name}[{' '.join(last.axes)}]; a loss is known of logits [b t V]")
@@ -29,7 +32,7 @@ def _ended(block: Block, name: str) -> Block:
     ops = (
         Op(wide.name, "cast", (logits,), last.axes, (("to", "fp32"),), PART),
         Op(logs.name, "log_softmax", (wide,), last.axes, (), PART),
-        Op("loss", "nll", (logs, labels), (), (), PART),
+        Op("loss", "nll", (logs, labels), (), (("shifted", True),) if shifted else (), PART),
     )
     return replace(block, ops=(*block.ops, *ops))
 

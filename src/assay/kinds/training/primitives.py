@@ -53,10 +53,10 @@ def log_softmax(at: Passing, x: Value) -> Value:
 
 @saves("nll")
 def nll(at: Passing, x: Value, index: Value) -> Value:
-    """What is picked from, the index, shifted into a tensor of its own, and the sum of weights."""
+    """What is picked from, the index, or one shifted into a tensor of its own, and the sum of weights."""
     tape = at.tape
     x = tape.upcast(x, "loss")
-    shifted = tape.new(index.axes, dtype=INDEX)
+    index = tape.new(index.axes, dtype=INDEX) if at.op.attr("shifted") else index
     if x.grad:
-        tape.keep(x, shifted, tape.new((), dtype=WIDE.get(x.dtype, x.dtype)))
+        tape.keep(x, index, tape.new((), dtype=WIDE.get(x.dtype, x.dtype)))
     return tape.new((), x.grad, x.dtype)

@@ -369,8 +369,11 @@ class Tape:
         return self.read(made, x, root)  # which the function has to its end
 
     def pow(self, x: Value) -> Value:
-        """A power keeps what it is of."""
-        return self.unary(x, function="pow")
+        """A power keeps what it is of, and makes the power below it again."""
+        y = self.unary(x, function="pow")
+        if y.grad:
+            self.apart[self.now] = self.held(y.axes, y.dtype)
+        return y
 
     def rsqrt(self, x: Value) -> Value:
         """The reciprocal of a root keeps itself."""
