@@ -211,9 +211,10 @@ def test_what_cannot_be_asked(given: dict[str, Any], said: str) -> None:
 
 
 def test_every_optimizer_and_policy_names_its_source() -> None:
-    for record in (*OPTIMIZERS.values(), *POLICIES.values()):
-        assert record.says
-        assert any(mark in record.source for mark in ("torch", "arXiv", "bitsandbytes", "Megatron", "PyTorch"))
+    records: list[Any] = [*OPTIMIZERS.values(), *POLICIES.values()]
+    for says, source in ((record.says, record.source) for record in records):
+        assert says
+        assert any(mark in source for mark in ("torch", "arXiv", "bitsandbytes", "Megatron", "PyTorch"))
 
 
 # -- published -------------------------------------------------------------------------------------------------------
@@ -239,7 +240,7 @@ def test_the_example_of_the_zero_paper() -> None:
 
 @pytest.mark.skipif(not PUBLISHED.exists(), reason="needs the published figures beside the repository")
 def test_published_states_are_these() -> None:
-    wanted = {
+    wanted: dict[str, tuple[int, dict[str, Any], float]] = {
         "mem.zero.7.5b.baseline": (7_500_000_000, {"precision": "mixed"}, 1e9),
         **{
             f"mem.zero.7.5b.stage{zero}": (7_500_000_000, {"precision": "mixed", "zero": zero, "shards": 64}, 1e9)

@@ -47,25 +47,23 @@ CONFIGS: dict[str, dict[str, Any]] = {
         **SMALL,
     },
 }
-FURTHER: dict[str, dict[str, Any]] = {  # tried in fewer ways
-    name: {"model_type": name, **SMALL, **more}
-    for name, more in {
-        "exaone4": {"sliding_window": 4},
-        "gemma": {"head_dim": 8},
-        "gemma3_text": {"head_dim": 8, "query_pre_attn_scalar": 8, "sliding_window": 4},
-        "gpt_neox": {"hidden_dropout": 0.0, "attention_dropout": 0.0},
-        "granite": {},
-        "nemotron": {"head_dim": 8},
-        "olmo": {},
-        "olmo2": {},
-        "olmoe": {"num_experts": 4, "num_experts_per_tok": 2, "num_key_value_heads": 4},
-        "phi": {"num_key_value_heads": 4},
-        "phi3": {"pad_token_id": 0},
-        "smollm3": {"pad_token_id": 0},
-        "stablelm": {},
-        "starcoder2": {},
-    }.items()
+_MORE: dict[str, dict[str, Any]] = {  # tried in fewer ways
+    "exaone4": {"sliding_window": 4},
+    "gemma": {"head_dim": 8},
+    "gemma3_text": {"head_dim": 8, "query_pre_attn_scalar": 8, "sliding_window": 4},
+    "gpt_neox": {"hidden_dropout": 0.0, "attention_dropout": 0.0},
+    "granite": {},
+    "nemotron": {"head_dim": 8},
+    "olmo": {},
+    "olmo2": {},
+    "olmoe": {"num_experts": 4, "num_experts_per_tok": 2, "num_key_value_heads": 4},
+    "phi": {"num_key_value_heads": 4},
+    "phi3": {"pad_token_id": 0},
+    "smollm3": {"pad_token_id": 0},
+    "stablelm": {},
+    "starcoder2": {},
 }
+FURTHER = {name: {"model_type": name, **SMALL, **more} for name, more in _MORE.items()}
 FURTHER["gpt_neox"].pop("num_key_value_heads")
 FURTHER["gpt_bigcode"] = {**CONFIGS["gpt2"], "model_type": "gpt_bigcode", "attn_pdrop": 0.0}
 # Gemma multiplies embeddings by a tensor of one number, in the parameters' dtype, which its product keeps
