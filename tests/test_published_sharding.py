@@ -129,7 +129,7 @@ def recomputed(row: Row) -> float:
     The paper adds all three passes over them, s / 6h; running forward again costs one, a third of what it prints.
     """
     step = assay.count(named(row), 1, 2048).flops
-    return 100 * 3 * step.attention_scores / (3 * step.total)
+    return float(100 * 3 * step.attention_scores / (3 * step.total))
 
 
 # -- states ------------------------------------------------------------------------------------------------------------
@@ -169,15 +169,15 @@ def deepspeed(row: Row) -> float:
         return float(states(model, precision="mixed", zero=2, shards=8).parameters)
     if way == "z2":
         made = states(model, precision="mixed", zero=1, shards=8)
-        return held(made) + 4 * made.trained / 8
+        return held(made) + 4 * float(made.trained) / 8
     largest = max(entry.elements for entry in assay.tensors(model))
-    return held(states(model, precision="megatron", zero=3, shards=8)) + (2 + 2) * largest
+    return held(states(model, precision="megatron", zero=3, shards=8)) + (2 + 2) * float(largest)
 
 
 def checkpoint(row: Row) -> float:
     """BLOOM's: parameters, the copy that is stepped, two moments."""
     made = states(assay.load("bloom-176b"), precision="megatron")
-    return held(made) - made.main_gradients
+    return held(made) - float(made.main_gradients)
 
 
 FIGURES = {
