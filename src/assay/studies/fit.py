@@ -109,6 +109,7 @@ def fit(
     dropout: float = 0.0,
     attention: str = "fused",
     policy: str | None = None,
+    changes: bool = True,
 ) -> Fit:
     """Whether a model fits on `gpus` chips, divided among them as `plan` says.
 
@@ -119,7 +120,8 @@ def fit(
     `training_memory`. `policy` says whose execution it is: serving, ours or transformers; in training ours,
     transformers or megatron. Where there are several chips and no plan, inference divides tensors, training replicas
     with ZeRO 3. `reserve` are bytes that are not for the model, by default what a matrix library was measured to hold.
-    Sizes are integers. Raises SettingError, SizeError and HardwareError.
+    `changes` False leaves out the search for what would make it fit. Sizes are integers. Raises SettingError,
+    SizeError and HardwareError.
     """
     found = chip(gpu) if isinstance(gpu, str) else gpu
     divided, said = _plan(model, gpus, plan, train)
@@ -161,7 +163,7 @@ def fit(
             )
     asked = default_tokens(model) if context is None else _size(context, "context")
     case = Case(divided, _size(batch, "batch"), asked, work)
-    return _Question(model, found, case, reserve, utilization, said).answer()
+    return _Question(model, found, case, reserve, utilization, said).answer(changes)
 
 
 class _Question:
@@ -190,7 +192,7 @@ class _Question:
         """Bytes of a chip that are."""
         return round(found.memory * self.share) - self.reserve(found)
 
-    def answer(self) -> Fit:
+    def answer(self, mend: bool) -> Fit:
         """The record."""
         case = self.case
         need = self.needs(case)
@@ -198,7 +200,7 @@ class _Question:
         remedies = Remedies(self.needs, case, self.chip, self.room_of)
         changes: list[Change] = []
         pairs: list[Change] = []
-        if need.bytes > self.room:
+        if mend and need.bytes > self.room:
             changes = sorted(remedies.single(batch.value, context.value), key=lambda one: not one.fits)
             if not any(one.fits and one.group not in ELSEWHERE for one in changes):
                 pairs = remedies.pairs()

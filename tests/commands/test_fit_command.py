@@ -1,0 +1,140 @@
+"""`assay fit` as a person meets it."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from commandline import page, run
+
+import assay
+
+ASKED = ("fit", "llama-3-70b", "--gpu", "h100", "--context", "8192", "--batch", "4")
+
+
+def test_yes(capsys: pytest.CaptureFixture[str]) -> None:
+    out = page(capsys, *ASKED, "--gpus", "2")
+    lines = out.splitlines()
+    assert lines[0] == "Llama 3 70B on 2 × NVIDIA H100 SXM5 80 GB: fits, 5.663 GB (6.7 %) left on each rank"
+    top = {line.split("  ")[0].strip(): line for line in lines[4:7]}
+    # by hand: half of 141,107,412,992 bytes, norms whole on both; 4 x 8,192 x 327,680 / 2 of cache
+    assert "85,018,542,080 less 68,000,000 reserved" in top["there is"]
+    assert [name.split()[0] for name in top] == ["needed", "there", "left"]
+    parts = _parts(lines)
+    assert parts["cache"] == 4 * 8192 * 327_680 // 2
+    assert parts["total"] == sum(size for name, size in parts.items() if name != "total") == 79_287_894_016
+    assert any(line.split()[-1] == "6" for line in lines if line.startswith("largest batch at context 8,192"))
+    assert "One change" not in out
+
+
+def _parts(lines: list[str]) -> dict[str, int]:
+    start = next(i for i, line in enumerate(lines) if line.startswith("part "))
+    rows = [line.split() for line in lines[start + 1 : lines.index("", start)]]
+    return {row[0]: int(next(cell for cell in row if cell.count(",") > 1).replace(",", "")) for row in rows}
+
+
+def test_no(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, err = run(capsys, *ASKED)
+    lines = out.splitlines()
+    assert (code, err) == (1, "")
+    assert all(len(line) <= 100 and line == line.rstrip() for line in lines)
+    assert lines[0] == "Llama 3 70B on NVIDIA H100 SXM5 80 GB: does not fit, 73.08 GB (86.0 %) too much"
+    assert "largest batch at context 8,192  none  not even 1 fits" in lines
+    enough = lines[lines.index("One change that makes it fit") : lines.index("Not enough alone")]
+    assert any(line.startswith("  2 GPUs: 2 tensor ranks") for line in enough)
+    assert any(line.startswith("  NVIDIA B200") for line in enough)
+    assert any("cache in fp8" in line for line in lines[lines.index("Not enough alone") :])
+
+
+def test_the_object(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = run(capsys, *ASKED, "--json")
+    made = json.loads(out)
+    wanted = assay.fit(assay.load("llama-3-70b"), "h100", batch=4, context=8192)
+    assert code == 1
+    assert made["fits"] is wanted.fits is False
+    assert (made["needed"], made["available"], made["margin"]) == (wanted.need.bytes, wanted.room, wanted.margin)
+    assert made["needed"] == sum(made["parts"].values())
+    assert made["margin_percent"] == pytest.approx(100 * wanted.margin / wanted.room, abs=1e-4)
+    assert made["rank"] == {"name": "the one rank", "ranks": 1, "at": "prefill, layer 0"}
+    assert made["largest_batch"] == {"value": 0, "ends": "memory"}
+    assert made["longest_context"] == {"value": 0, "ends": "memory"}
+    first = made["changes"][0]
+    assert (first["sets"], first["fits"], first["gpus"], first["gpu"]) == ({"weights": "awq"}, True, 1, "h100-sxm")
+    assert made["gpu"] == {
+        "name": "h100-sxm",
+        "title": "NVIDIA H100 SXM5 80 GB",
+        "memory": 85_018_542_080,
+        "gpus": 1,
+    }
+    assert made["setting"]["train"] is False
+    assert made["plan"]["tensor"] == 1
+
+
+def test_training_with_a_plan(capsys: pytest.CaptureFixture[str]) -> None:
+    words = ("fit", "llama-3-8b", "--gpu", "h100", "--train", "--context", "4k", "--recompute", "layer")
+    plan = ("--tensor", "2", "--sequence", "--pipeline", "2", "--data", "2", "--zero", "1", "--microbatches", "8")
+    code, out, _ = run(capsys, *words, *plan, "--precision", "megatron", "--accumulation", "8", "--json")
+    made = json.loads(out)
+    wanted = assay.sharded(
+        assay.load("llama-3-8b"),
+        assay.Plan(data=2, zero=1, tensor=2, sequence=True, pipeline=2, microbatches=8),
+        train=True,
+        tokens=4000,
+        recompute="layer",
+        precision="megatron",
+        accumulation=8,
+        workspace=0,
+    )
+    assert code == 0
+    assert made["needed"] == wanted.most.bytes
+    assert [one["needed"] for one in made["ranks"]] == [one.bytes for one in wanted.ranks]
+    assert set(made["parts"]) <= {"parameters", "gradients", "optimizer", "activations", "loss", "inputs"}
+    assert made["setting"]["recompute"] == "layer"
+
+
+def test_options_reach_the_answer(capsys: pytest.CaptureFixture[str]) -> None:
+    said: list[tuple[tuple[str, ...], dict[str, Any]]] = [
+        (("--weights", "awq", "--cache", "fp8", "--page", "16"), {"weights": "awq", "cache": "fp8", "page": 16}),
+        (("--chunk", "2Ki", "--prompts", "2", "--batch", "9"), {"chunk": 2048, "prompts": 2, "batch": 9}),
+        (("--logits", "all", "--attention", "plain"), {"logits": "all", "attention": "plain"}),
+        (("--utilization", "90%", "--reserve", "1G"), {"utilization": 0.9, "reserve": 10**9}),
+        (
+            ("--train", "--logits-chunk", "512", "--dropout", "0.1"),
+            {"train": True, "logits_chunk": 512, "dropout": 0.1},
+        ),
+        (("--train", "--recompute", "4", "--optimizer", "sgd"), {"train": True, "recompute": 4, "optimizer": "sgd"}),
+    ]
+    model = assay.load("llama-3-8b")
+    for words, asked in said:
+        _, out, err = run(capsys, "fit", "llama-3-8b", "--gpu", "h100", "--context", "4000", *words, "--json")
+        assert not err
+        made, wanted = json.loads(out), assay.fit(model, "h100", context=4000, **asked)
+        assert (made["needed"], made["available"]) == (wanted.need.bytes, wanted.room), words
+        plain = assay.fit(model, "h100", context=4000, train=asked.get("train", False))
+        assert (wanted.need.bytes, wanted.room) != (plain.need.bytes, plain.room), words
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        ((), "--gpu is missing: a chip of `assay gpus`, such as h100; see assay fit --help"),
+        (("--gpu", "h1000"), "no GPU or other chip is called 'h1000'; did you mean h100"),
+        (("--gpu", "h100", "--page", "0"), "--page is 0; it must be an integer of at least 1"),
+        (("--gpu", "h100", "--gpus", "0"), "--gpus is 0; it must be an integer of at least 1"),
+        (("--gpu", "h100", "--tensor", "64"), "tensor is 64; Llama 3 8B has 32 query heads"),
+        (("--gpu", "h100", "--pipeline", "33"), "pipeline is 33; Llama 3 8B has 32 layers to divide into stages"),
+        (("--gpu", "h100", "--gpus", "6", "--tensor", "4"), "gpus is 6; the plan's tensor 4 are 4"),
+        (("--gpu", "h100", "--zero", "4"), "zero is 4; known: 0, 1, 2, 3"),
+        (("--gpu", "h100", "--sequence"), "sequence divides tokens among tensor ranks, and tensor is 1"),
+        (("--gpu", "h100", "--utilization", "0"), "--utilization is '0'; it must be a number above 0"),
+        (("--gpu", "h100", "--utilization", "2"), "utilization is 2; it must be a fraction above 0 and at most 1"),
+        (("--gpu", "h100", "--optimizer", "lion"), "optimizer is lion; it is of training, and inference is asked"),
+        (("--gpu", "h100", "--contxt", "9"), "did you mean --context?"),
+    ],
+)
+def test_mistakes_are_one_line(capsys: pytest.CaptureFixture[str], words: tuple[str, ...], says: str) -> None:
+    code, out, err = run(capsys, "fit", "llama-3-8b", *words)
+    assert (code, out) == (2, "")
+    assert says in err
+    assert err.count("\n") == 1
