@@ -6,10 +6,11 @@ from typing import Any
 
 import pytest
 from encdec import bart, long, model, named, paired, prophetnet, seamless, t5, t5gemma, t5gemma2, whisper
-from library import built, check_against_library, differences, needs_library, our_ledger, their_ledger
+from library import built, check_against_library, differences, needs_library, our_ledger, runnable, their_ledger
 
 from assay.errors import SettingError
 from assay.readings.count import count
+from assay.readings.training import training
 
 SEQ2SEQ = "AutoModelForSeq2SeqLM"
 
@@ -129,6 +130,28 @@ SPEECH = [
 @pytest.mark.parametrize("frames", [9, 16, 23])
 def test_small_models_of_speech_are_the_librarys(config: dict[str, Any], frames: int) -> None:
     check_against_library(config, tokens=5, source=frames, auto="AutoModelForSpeechSeq2Seq")
+
+
+@needs_library
+@pytest.mark.parametrize("model_type", ["seamless_m4t", "seamless_m4t_v2"])
+def test_training_of_speech_reaches_all_that_hears(model_type: str) -> None:
+    """Convolutions apart: PyTorch's counter takes the backward pass of grouped ones for more than it is."""
+    import torch
+    from torch.utils.flop_counter import FlopCounterMode
+
+    config = seamless(model_type)
+    theirs = runnable(config, "AutoModelForSpeechSeq2Seq").requires_grad_()
+    heard = torch.zeros(2, 16, config["feature_projection_input_dim"])
+    with FlopCounterMode(display=False) as forward:
+        told = theirs(input_features=heard, decoder_input_ids=torch.zeros((2, 5), dtype=torch.long)).logits.sum()
+    with FlopCounterMode(display=False) as backward:
+        told.backward()
+    aten = torch.ops.aten
+    convolved = forward.get_flop_counts()["Global"][aten.convolution]
+    besides = backward.get_flop_counts()["Global"][aten.convolution_backward] - 2 * convolved
+    ours = training(model(config), batch=2, tokens=5, source=16)
+    assert ours.forward == forward.get_total_flops()
+    assert ours.backward == backward.get_total_flops() - besides
 
 
 @needs_library

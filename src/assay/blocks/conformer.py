@@ -162,12 +162,12 @@ class Adapter:
         )
 
     def ops(self) -> list[Op]:
-        """`y[b n d]` from frames `x[b m d]`."""
+        """`x[b n d]` from frames `x[b m d]`."""
         made = [*self.shorten("r", "res"), *self.shorten("xa", "sub"), *self.attention.ops("xa", "y")]
         made += ops("other", "y = add(y[b n d], r[b n d]) -> [b n d]")
         made += self.norm.ops("y", "xm", "m")
         made += self.mlp.ops("xm", "ym")
-        return made + ops("other", "y = add(y[b n d], ym[b n d]) -> [b n d]")
+        return made + ops("other", "x = add(y[b n d], ym[b n d]) -> [b n d]")
 
 
 @dataclass(frozen=True)

@@ -8,13 +8,13 @@ from itertools import groupby
 from assay.records import replace
 from assay.spec import Model, Segment
 
-SOURCE = "m"  # the axis of the setting that a segment of an encoder takes its tokens from
+SOURCE = ("m", "frames")  # axes of the setting that segments of an encoder take their tokens from
 MEMORY = "memory"  # what the encoder leaves, as the decoder calls it
 
 
 def halves(model: Model) -> tuple[list[Segment], list[Segment]]:
     """The segments that run over the source of an encoder-decoder, none in other models, and the rest."""
-    encoders = [s for s in model.segments if s.axes.get("n") == SOURCE]
+    encoders = [s for s in model.segments if s.axes.get("n") in SOURCE]
     if not encoders or len(encoders) == len(model.segments):
         return [], list(model.segments)
     return encoders, [s for s in model.segments if s not in encoders]
