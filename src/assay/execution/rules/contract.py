@@ -298,9 +298,11 @@ def _routed(call: Call, x: Tensor, chosen: Tensor, matrices: Tensor, bias: Tenso
         for e, part in enumerate(rows.split(bounds))
         if part.shape[0]
     ]
-    y = torch.empty((order.shape[0], matrices.shape[1]), dtype=x.dtype, device=x.device)
-    y = torch.zeros_like(y).index_copy(0, order, torch.cat(parts)) if parts else y
-    return y.reshape(*chosen.shape, -1)
+    del rows
+    sorted_ = torch.cat(parts) if parts else None
+    del parts
+    y = torch.zeros((order.shape[0], matrices.shape[1]), dtype=x.dtype, device=x.device)
+    return (y if sorted_ is None else y.index_copy(0, order, sorted_)).reshape(*chosen.shape, -1)
 
 
 def _sorted(chosen: Tensor, count: int) -> tuple[Tensor, list[int]]:

@@ -115,11 +115,14 @@ def select(at: Passing, x: Value, index: Value) -> Value:
     if x.grad:
         tape.keep(order)
     tape.keep(*([rows] if matrices.grad else []), *([matrices] if x.grad else []))
-    y = tape.new((*index.axes, *made), x.grad or matrices.grad or (bias is not None and bias.grad), rows.dtype)
+    grad = x.grad or matrices.grad or (bias is not None and bias.grad)
+    each = tape.read(tape.new((*index.axes, *made), grad, rows.dtype), rows, order)
+    y = tape.read(tape.new(each.axes, grad, rows.dtype), each)
     y = tape.cast(y, given)  # what it is put into has the dtype of what came
     if y.grad:
         tape.keep(order, y)  # put where the rows came from, results keep their places and, for their shape, themselves
-    y = tape.new(y.axes, y.grad, y.dtype)
+    empty = tape.new(y.axes, dtype=y.dtype)
+    y = tape.read(tape.new(y.axes, y.grad, y.dtype), y, empty, order)
     if op.attr("none"):  # the choice of no expert gives nothing
         y = tape.masked_fill(y, tape.new(index.axes, dtype=FLAG))
     return tape.order(y, op.axes)

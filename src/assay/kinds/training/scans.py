@@ -153,7 +153,10 @@ def mamba(at: Passing, u: Value, t: Value, w: Value, r: Value) -> Value:
     writes, reads = (frame.flat(frame.given(x, column), column) for x in (w, r))
     decays = frame.states()  # exponentials of each step keep themselves
     tape.keep(decays)
-    _steps(frame, decays if tape.grads else spans, rows, writes, reads)
+    if tape.grads:
+        _steps(frame, decays, rows, writes, reads)
+    else:
+        _at_once(frame, decays, spans, rate, rows, writes, reads)
     return frame.result(row)
 
 
@@ -173,7 +176,7 @@ def delta(at: Passing, q: Value, k: Value, v: Value, w: Value, t: Value) -> Valu
     rates, queries = frame.flat(frame.given(w)), frame.flat(tape.linear_in(q), row)
     errors = (*frame.lead, column)
     if not tape.grads:
-        _at_once(frame, frame.states(*errors), keys, values, rates, queries, decays)
+        _at_once(frame, frame.states(*errors), keys, values, rates, queries, decays, time, logs, q, k)
         return frame.result(column)
     tape.keep(frame.first(), *([decays] if tape.sizes["n"] > 1 else []))
     tape.keep(frame.states(), keys, frame.states(*errors), rates, frame.states(*errors), queries, frame.states())
