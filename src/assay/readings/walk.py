@@ -328,7 +328,7 @@ class Walk(Traced):
         region = self.regions.get(row.place)
         kept = {id(store) for store, _ in self.within.get(region, ())} | self.until.keys()
         inner = (s for s in self.tape.made[row.start : row.end] if row.result is not None and s is not row.result.store)
-        return sum((s.bytes for s in inner if id(s) not in kept and s.origin == MADE), start=0)
+        return sum((s.bytes for s in inner if id(s) not in kept and s.grad), start=0)
 
     def _meet(self, store: int, made: _Buffer) -> list[_Buffer]:
         """A gradient arrives; where one waits already, their sum is a tensor of its own, for which both are there."""

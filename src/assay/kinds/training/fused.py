@@ -44,10 +44,9 @@ def attend(at: Passing, q: Value, k: Value, v: Value) -> Value:
         tape.apart[tape.now] = _apart(at, q, heads != shared)
         tape.keep(q, k, v, y, tape.new(("b", *heads, n), dtype=WIDE.get(q.dtype, q.dtype)))
         if _masked(at, n, c):
-            seen = (
-                ("b", n, c) if op.attr("grouped") else (n, c)
-            )  # a mask that is built of the texts' own is one of each
-            tape.keep(tape.new(seen, dtype=q.dtype))
+            _seen(at, n, c)
+            each = ("b", n, c) if op.attr("grouped") else (n, c)  # an implementation may have one of each text
+            tape.keep(tape.new(each, dtype=q.dtype))
     return tape.order(y, op.axes)
 
 
@@ -57,9 +56,14 @@ def _beside(at: Passing, q: Value, heads: Axes, n: str, c: str) -> list[Value]:
     made = [tape.new(("b", *heads, n), dtype=WIDE.get(q.dtype, q.dtype))]
     given = tape.device == "cpu" or at.op.attr("grouped")  # kernels of engines are told what is out of sight
     if given and _masked(at, n, c):
-        told = ("seen", sight(_maker(at, c), at), at.count((n, c)))
-        made += [tape.once(told, lambda: tape.new((n, c), dtype=FLAG)), tape.new((n, c), dtype=q.dtype)]
+        made += [_seen(at, n, c), tape.new((n, c), dtype=q.dtype)]
     return made
+
+
+def _seen(at: Passing, n: str, c: str) -> Value:
+    """What is in sight, one tensor for all layers that see alike."""
+    told = ("seen", sight(_maker(at, c), at), at.count((n, c)))
+    return at.tape.once(told, lambda: at.tape.new((n, c), dtype=FLAG))
 
 
 def _apart(at: Passing, q: Value, grouped: bool) -> Size:

@@ -98,6 +98,7 @@ class Tape:
         store = Store(self.held(axes, dtype), maker=self.now)
         self.clock += 1
         store.born = store.read = self.clock
+        store.grad = grad
         self.made.append(store)
         return Value(axes, self.apart_in(axes, order or axes), store, grad and self.grads, dtype)
 

@@ -27,10 +27,11 @@ class Store:
 
     `passing` says of each whether what kept it is gone with the op; `shared` storages live as long as the pass;
     `maker` is the op that made it, `key` what tells a parameter from others. `born` and `read` are the tape's clock
-    when it was made and when it was last read; what is `held` is there for the next pass, or was for this one.
+    when it was made and when it was last read; what is `held` is there for the next pass, or was for this one. `grad`:
+    what was made has a gradient that is a tensor of its own.
     """
 
-    __slots__ = ("born", "bytes", "held", "keepers", "key", "maker", "origin", "read", "shared")
+    __slots__ = ("born", "bytes", "grad", "held", "keepers", "key", "maker", "origin", "read", "shared")
 
     def __init__(self, held: Size, origin: str = MADE, maker: Any = None, key: Hashable = None) -> None:
         self.bytes = held
@@ -39,6 +40,7 @@ class Store:
         self.key = key
         self.keepers: list[tuple[Hashable, bool]] = []
         self.shared = False
+        self.grad = False
         self.held = ""
         self.born = self.read = 0
 
