@@ -23,6 +23,19 @@ WITNESSES = (
         misfits=("y = copies(x[b n d], ranks=4) -> [b n]",),
     ),
     Witness(
+        "y = scatter(x[b s d], ranks=4, over=tensor) -> [b n d]",
+        moves=0,
+        moves_back=-(-B * S * D * 3 // 4),
+        misfits=("y = scatter(x[b n d], ranks=4) -> [b n d]",),
+    ),
+    Witness(
+        "y = all_gather(x[b n d], ranks=4, over=tensor, alike=True) -> [b s d]",
+        reads=BND,
+        writes=B * S * D,
+        moves=-(-B * S * D * 3 // 4),
+        moves_back=0,
+    ),
+    Witness(
         "y = all_gather(x[b n d], ranks=4, over=tensor) -> [b s d]",
         reads=BND,
         writes=B * S * D,

@@ -27,7 +27,18 @@ from assay.records import dataclass, replace
 from assay.rewrites.fuse import fuse
 from assay.spec import Block, Model, Op, Segment
 
-for _module in ("compress", "contract", "fused", "keys", "layout", "pointwise", "reduce", "scan", "state"):
+for _module in (
+    "collective",
+    "compress",
+    "contract",
+    "fused",
+    "keys",
+    "layout",
+    "pointwise",
+    "reduce",
+    "scan",
+    "state",
+):
     import_module(f"assay.execution.rules.{_module}")  # each registers the functions of its kinds
 
 

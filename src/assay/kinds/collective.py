@@ -60,6 +60,11 @@ def _gathered(op: Op, extent: Extent) -> Size:
     return _share(op, extent(op.axes))
 
 
+def _gathered_back(op: Op, extent: Extent) -> Size:
+    """Gradients of all ranks are added and scattered, but for those that all ranks have alike."""
+    return 0 if op.attr("alike") else _share(op, extent(op.axes))
+
+
 def _scattered(op: Op, extent: Extent) -> Size:
     return _share(op, extent(op.inputs[0].axes))
 
@@ -84,13 +89,21 @@ register(
         moves=nothing,
         moves_back=_summed,
     ),
-    Kind(
-        "all_gather",
-        "what each rank has of an axis, behind each other",
+    view(
+        "scatter",
+        "a rank's own part of what all have; its gradient is gathered",
         _check_trade,
         attrs=GROUPED,
+        moves=nothing,
+        moves_back=_scattered,
+    ),
+    Kind(
+        "all_gather",
+        "what each rank has of an axis, behind each other; `alike` where all go on with it in the same way",
+        _check_trade,
+        attrs=(*GROUPED, "alike"),
         moves=_gathered,
-        moves_back=_gathered,
+        moves_back=_gathered_back,
     ),
     Kind(
         "reduce_scatter",

@@ -147,10 +147,11 @@ register(
     Kind("combine", "sum of values times their weights", _check_combine, _combine, attrs=("eps", "sorted")),
     Kind(
         "gather",
-        "rows of a table by index, `offset` rows further down, or by buckets of a distance: no arithmetic",
+        "rows of a table by index, `offset` rows further down, or by buckets of a distance: no arithmetic; of a table "
+        "that `ranks` divide zero for rows of others",
         _check_gather,
         weighs=_gather_weighs,
         layout=_table_layout,
-        attrs=("offset", "far", "both", "index"),
+        attrs=("offset", "far", "both", "index", "ranks"),
     ),
 )

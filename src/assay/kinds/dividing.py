@@ -12,7 +12,8 @@ STATISTICS = {"rmsnorm": 1, "layernorm": 2}  # of a row: squares; means and squa
 ALONE = frozenset(
     (
         *STATISTICS,
-        *"linear select combine take topk add mul div lerp scale softcap clip normalize near_softmax sum mean".split(),
+        *"linear select gather combine take topk add mul div lerp scale softcap clip".split(),
+        *"normalize near_softmax sum mean".split(),
         *"relu relu2 silu sigmoid tanh gelu gelu_tanh quick_gelu identity exp softplus sqrtsoftplus xielu".split(),
         *"swiglu_clamp swiglu_limit swiglu_softcap softmax view all_to_all dropout cast power rsqrt copy".split(),
     )

@@ -7,7 +7,7 @@ over a divided axis leaves parts of a sum, which ranks add; what many ranks read
 from __future__ import annotations
 
 from assay.errors import SettingError
-from assay.kinds.dividing import HERE, adds_up, alone, plain, routes, statistics
+from assay.kinds.dividing import HERE, adds_up, alone, looks_up_tokens, plain, routes, statistics
 from assay.kinds.reduce import over
 from assay.records import replace
 from assay.rewrites.plan import Plan
@@ -111,7 +111,7 @@ class Exchange:
             if tensor.is_weight:
                 return tensor
             if self.states[tensor.name] == WHOLE and "n" in tensor.axes:
-                return self._other(tensor, "some", "slice", _rows(tensor.axes), ())
+                return self._other(tensor, "some", "scatter", _rows(tensor.axes), self.group)
             if self.states[tensor.name] == WHOLE:
                 return tensor
             return Tensor(tensor.name, _rows(tensor.axes))
@@ -119,10 +119,13 @@ class Exchange:
         self._emit(replace(op, inputs=tuple(map(some, op.inputs)), axes=_rows(op.axes)), SOME)
 
     def _whole(self, tensor: Tensor) -> Tensor:
-        """A tensor with all tokens."""
+        """A tensor with all tokens, for what every rank does alike: its gradient is whole on each."""
         if tensor.is_weight or self.states[tensor.name] != SOME:
             return tensor
-        return self._other(Tensor(tensor.name, _rows(tensor.axes)), "all", "all_gather", tensor.axes, self.group)
+        return self._gathered(tensor, "whole", (*self.group, ("alike", True)))
+
+    def _gathered(self, tensor: Tensor, way: str, attrs: Attrs) -> Tensor:
+        return self._other(Tensor(tensor.name, _rows(tensor.axes)), way, "all_gather", tensor.axes, attrs)
 
     def _other(self, tensor: Tensor, way: str, kind: str, axes: Axes, attrs: Attrs) -> Tensor:
         """The same tensor held otherwise, made once."""
@@ -142,7 +145,7 @@ class Exchange:
             if tensor.is_weight or self.states[tensor.name] in (OWN, PART):
                 return tensor
             if self.states[tensor.name] == SOME:
-                return self._whole(tensor)
+                return self._gathered(tensor, "all", self.group)
             if tensor.name in _INDEX or (routes(op) and tensor == op.activations[1]):
                 return tensor
             return self._other(tensor, "copy", "copies", tensor.axes, self.group)
@@ -151,12 +154,25 @@ class Exchange:
         self._one_side(op)
         parts = any(self.states[t.name] == PART for t in op.activations)
         state = PART if summed or parts else OWN
-        bias = op.weights[1:] if state == PART and plain(op) else ()
+        if looks_up_tokens(op):  # the rows that others hold are zero here
+            op = replace(op, attrs=(*op.attrs, self.group[0]))
+        bias = op.weights[1:] if state == PART and (plain(op) or routes(op)) else ()
         inputs = tuple(read(t) for t in op.inputs if t not in bias)
         self._emit(replace(op, inputs=inputs), state)
         if bias:  # added once, to the sum
             self._summed(op.name)
-            self._op(Op(op.name, "add", (Tensor(op.name, op.axes), *bias), op.axes, (), op.part))
+            self._biased(op, bias[0])
+
+    def _biased(self, op: Op, bias: Tensor) -> None:
+        """A bias added, of the experts that are chosen where there are several."""
+        made = Tensor(op.name, op.axes)
+        if routes(op):
+            index = op.activations[1]
+            chosen = Tensor(f"{op.name}_bias", (*index.axes, *bias.axes[1:]))
+            self._run(Op(chosen.name, "gather", (index, bias), chosen.axes, (), op.part))
+            self._run(Op(op.name, "add", (made, chosen), op.axes, (), op.part))
+        else:
+            self._run(Op(op.name, "add", (made, bias), op.axes, (), op.part))
 
     def _one_side(self, op: Op) -> None:
         """A matrix is divided along its rows or along its columns: of both a rank would hold too little."""
@@ -193,7 +209,7 @@ class Exchange:
         axes = self.axes[name]
         if "n" not in axes:
             raise SettingError(f"sequence is not known for {self.name}, whose residual stream is not one of tokens")
-        self._emit(Op(name, "slice", (Tensor(name, axes),), _rows(axes), (), self.ops[-1].part), SOME)
+        self._emit(Op(name, "scatter", (Tensor(name, axes),), _rows(axes), self.group, self.ops[-1].part), SOME)
 
     def _routed(self, op: Op) -> None:
         """A product with chosen experts of this rank: tokens go to them before the first, back after the last."""

@@ -11,6 +11,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from assay.errors import BuildError
+from assay.execution.ranks import ranks_here
 from assay.execution.sites import Call, Run, Site, fit, fitted, runs
 from assay.execution.storage import Getter
 from assay.spec import Axes
@@ -157,6 +158,8 @@ def gather(site: Site) -> Run:
     offset = site.value("offset", 0)
     if op.attr("far") is not None:
         return _bucketed(site, rows, after)
+    if op.attr("ranks") is not None:
+        return _of_a_part(site, rows, after)
     if index.name == "at" and index.axes == ("n", "c"):
         raise site.refuse(f"which row of the table each pair [{' '.join(index.axes)}] has is not said")
     if len(table.axes) == 2:
@@ -181,6 +184,23 @@ def gather(site: Site) -> Run:
         return y if after is None else after(y)
 
     return several
+
+
+def _of_a_part(site: Site, rows: Getter, after: Callable[[Tensor], Tensor] | None) -> Run:
+    """Of a table that ranks divide: zero for the rows that others hold, which come before or behind one's own."""
+    ranks = ranks_here(site.op.attr("ranks"))
+    count = site.size(site.op.weights[0].axes[0])
+    held: list[int] = []  # by each rank, asked in the first pass
+
+    def run(call: Call, ids: Tensor) -> Tensor:
+        if not held:
+            held.extend(int(size) for size in ranks.all(torch.tensor([count])))
+        here = ids - sum(held[: ranks.rank])
+        mine = (here >= 0) & (here < count)
+        y = functional.embedding(here.clamp(0, count - 1), rows()) * mine[..., None]
+        return y if after is None else after(y)
+
+    return run
 
 
 def _beyond(site: Site, ids: Tensor, table: Tensor) -> BuildError:

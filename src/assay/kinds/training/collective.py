@@ -18,6 +18,12 @@ def same(at: Passing, x: Value) -> Value:
     return at.tape.order(x, at.op.axes)
 
 
+@saves("scatter")
+def scatter(at: Passing, x: Value) -> Value:
+    """A part of it, seen where it lies."""
+    return at.tape.rename(x, at.op.axes)
+
+
 @saves("all_gather")
 def all_gather(at: Passing, x: Value) -> Value:
     """What keeps the result keeps the rank's own part, from which backward gathers it again (Korthikanti et al. 2022,
