@@ -53,10 +53,10 @@ def test_the_object(capsys: pytest.CaptureFixture[str]) -> None:
     wanted = assay.fit(assay.load("llama-3-70b"), "h100", batch=4, context=8192)
     assert code == 1
     assert made["fits"] is wanted.fits is False
-    assert (made["needed"], made["available"], made["margin"]) == (wanted.need.bytes, wanted.room, wanted.margin)
-    assert made["needed"] == sum(made["parts"].values())
+    assert (made["need"]["bytes"], made["available"], made["margin"]) == (wanted.need.bytes, wanted.room, wanted.margin)
+    assert made["need"]["bytes"] == sum(made["need"]["parts"].values())
     assert made["margin_percent"] == pytest.approx(100 * wanted.margin / wanted.room, abs=1e-4)
-    assert made["rank"] == {"name": "the one rank", "ranks": 1, "at": "prefill, layer 0"}
+    assert (made["need"]["rank"], made["need"]["ranks"], made["need"]["at"]) == ("the one rank", 1, "prefill, layer 0")
     assert made["largest_batch"] == {"value": 0, "ends": "memory"}
     assert made["longest_context"] == {"value": 0, "ends": "memory"}
     first = made["changes"][0]
@@ -87,9 +87,9 @@ def test_training_with_a_plan(capsys: pytest.CaptureFixture[str]) -> None:
         workspace=0,
     )
     assert code == 0
-    assert made["needed"] == wanted.most.bytes
+    assert made["need"]["bytes"] == wanted.most.bytes
     assert [one["needed"] for one in made["ranks"]] == [one.bytes for one in wanted.ranks]
-    assert set(made["parts"]) <= {"parameters", "gradients", "optimizer", "activations", "loss", "inputs"}
+    assert set(made["need"]["parts"]) <= {"parameters", "gradients", "optimizer", "activations", "loss", "inputs"}
     assert made["setting"]["recompute"] == "layer"
 
 
@@ -110,7 +110,7 @@ def test_options_reach_the_answer(capsys: pytest.CaptureFixture[str]) -> None:
         _, out, err = run(capsys, "fit", "llama-3-8b", "--gpu", "h100", "--context", "4000", *words, "--json")
         assert not err
         made, wanted = json.loads(out), assay.fit(model, "h100", context=4000, **asked)
-        assert (made["needed"], made["available"]) == (wanted.need.bytes, wanted.room), words
+        assert (made["need"]["bytes"], made["available"]) == (wanted.need.bytes, wanted.room), words
         plain = assay.fit(model, "h100", context=4000, train=asked.get("train", False))
         assert (wanted.need.bytes, wanted.room) != (plain.need.bytes, plain.room), words
 

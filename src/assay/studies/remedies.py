@@ -19,6 +19,7 @@ LOGITS_CHUNK = 1024
 TENSOR, STAGES, REPLICAS = 64, 64, 4096  # ranks that are tried at most
 WALKED = (2, 4, 8, 16, 32)  # the same in training, where each number is a step to walk through
 PAIRS = 5  # that are told
+ASKED = ("batch", "context")  # what a change should rather leave
 TRIED = ("fp8-blocks", "awq")  # of the formats that weights can be in: one of 8 bits, one of 4
 
 Edit = Callable[[Case], "Case | None"]
@@ -90,23 +91,46 @@ class Remedies:
         yield from self.chips()
 
     def pairs(self) -> list[Change]:
-        """Two changes on the same chips that fit together, those that leave most first."""
-        options = [*self.options(), *self._smaller()]
-        found = []
+        """Two changes on the same chips that fit together and of which neither does alone.
+
+        Of each two sorts the one that leaves most; those that leave what is asked as it is come first. Of a batch or a
+        context that is smaller the largest is told.
+        """
+        options = [one for one in (*self.options(), *self._smaller()) if not self._suffices(one)]
+        best: dict[str, tuple[Change, Case]] = {}
         for i, a in enumerate(options):
+            first = a.edit(self.case)
             for b in options[i + 1 :]:
-                if a.group == b.group:
+                group = f"{a.group} {b.group}"
+                case = b.edit(first) if first is not None and a.group != b.group else None
+                made = self.try_case(case, f"{a.says} and {b.says}", {**a.sets, **b.sets}, group)
+                if case is None or made is None or not made.fits:
                     continue
-                first = a.edit(self.case)
-                second = None if first is None else b.edit(first)
-                says, sets = f"{a.says} and {b.says}", {**a.sets, **b.sets}
-                made = self.try_case(second, says, sets, f"{a.group} {b.group}")
-                if made is not None and made.fits:
-                    found.append(made)
-        best: dict[str, Change] = {}
-        for made in sorted(found, key=lambda one: -one.margin):
-            best.setdefault(made.group, made)
-        return list(best.values())[:PAIRS]
+                if group not in best or made.margin > best[group][0].margin:
+                    best[group] = (made, case)
+
+        def smaller(made: Change) -> int:
+            return sum(name in made.group.split() for name in ASKED)
+
+        order = sorted(best.values(), key=lambda one: (smaller(one[0]), -one[0].margin))
+        return [self._grown(made, case) if smaller(made) == 1 else made for made, case in order[:PAIRS]]
+
+    def _suffices(self, option: Option) -> bool:
+        case = option.edit(self.case)
+        made = None if case is None else self.try_case(case, option.says, option.sets, option.group)
+        return made is not None and made.fits
+
+    def _grown(self, made: Change, case: Case) -> Change:
+        """The same with the largest batch, or the longest context, beside the other change."""
+        name = next(name for name in ASKED if name in made.group.split())
+        if "accumulation" in made.sets:  # passes are so many that batches of 1 add up
+            return made
+        size = largest(_growing(self.needs, case, name), self.room, getattr(self.case, name), getattr(case, name))
+        if not size or size == getattr(case, name):
+            return made
+        says = made.says.replace(f"{name} {getattr(case, name):,}", f"{name} {size:,}")
+        grown = self.try_case(replace(case, **{name: size}), says, {**made.sets, name: size}, made.group)
+        return made if grown is None else grown
 
     # --- on the same chips ---
 
@@ -115,7 +139,7 @@ class Remedies:
         yield from self._serving(self.case.work) if isinstance(self.case.work, Serving) else self._learning()
 
     def _smaller(self) -> Iterator[Option]:
-        if self.case.batch > 1:
+        if self.case.batch > 1 and isinstance(self.case.work, Serving):
             yield Option("batch", "batch 1", {"batch": 1}, lambda case: replace(case, batch=1))
         half = self.case.context // 2
         if half:
