@@ -104,6 +104,29 @@ def test_moments_of_the_public_implementation(name: str, attention: str, precisi
     assert backward == pytest.approx(most, rel=0.02 if precision == "autocast" else 0, abs=16)
 
 
+FURTHER: dict[str, dict[str, Any]] = {
+    name: {"model_type": name, **SMALL, "intermediate_size": 160, "vocab_size": 101, **more}
+    for name, more in {
+        "gemma3_text": {"head_dim": 16, "sliding_window": 16},
+        "mistral": {"sliding_window": 16},
+        "olmo2": {},
+        "phi3": {"pad_token_id": 0},
+    }.items()
+}
+
+
+@pytest.mark.parametrize(("attention", "again"), [("plain", "none"), ("fused", "layer")])
+@pytest.mark.parametrize("name", FURTHER)
+def test_moments_of_further_families(name: str, attention: str, again: str) -> None:
+    step = assay.training_memory(
+        assay.load(FURTHER[name]), BATCH, TOKENS, attention=attention, device="cpu", recompute=again
+    )
+    end, most = watched(FURTHER[name], attention, "bf16", again == "layer")
+    assert abs(step.moment("end of forward").bytes - step.resident - end) <= 16
+    backward = max(moment.bytes for moment in step.timeline if moment.name.startswith("backward")) - step.resident
+    assert abs(backward - most) <= 16
+
+
 OURS: dict[str, dict[str, Any]] = {
     "llama": CONFIGS["llama"],
     "tied": CONFIGS["tied"],
