@@ -97,11 +97,14 @@ def _times(x: Value, y: Value, at: Passing) -> Value:
     return at.tape.mul(x, y, axes)
 
 
-def _steps(frame: Frame, decays: Value, rows: Value, columns: Value, read: Value) -> None:
-    """Each step: the state times its decay, rows x columns onto it, a product with what reads it."""
+def _steps(frame: Frame, decays: Value, rows: Value, columns: Value, read: Value, *held: Value) -> None:
+    """Each step: the state times its decay, rows x columns onto it, a product with what reads it.
+
+    What is `held` is there as long, for a caller's variables hold it.
+    """
     tape = frame.tape
     if not tape.grads:
-        _at_once(frame, frame.states(), decays, rows, columns, read)
+        _at_once(frame, frame.states(), decays, rows, columns, read, *held)
         return
     if decays.grad:
         tape.keep(frame.first())
@@ -134,7 +137,7 @@ def mamba2(at: Passing, u: Value, t: Value, w: Value, r: Value) -> Value:
     decays = frame.flat(tape.unary(_times(rate, time, at), "result"))
     rows = frame.flat(_times(frame.given(u, row), time, at), row)
     writes, reads = (frame.flat(frame.given(x, column), column) for x in (w, r))
-    _steps(frame, decays, rows, writes, reads)
+    _steps(frame, decays, rows, writes, reads, time)
     return frame.result(row)
 
 
@@ -197,11 +200,12 @@ def linear(at: Passing, q: Value, k: Value, v: Value) -> Value:
     frame, tape = Frame(at, 2), at.tape
     row, column = frame.own
     slope = at.weight(at.op.weights[0])
-    decays = tape.new(("b", *frame.lead), slope.grad)
+    logs = tape.linear_in(slope)
+    decays = tape.read(tape.new(("b", *frame.lead), slope.grad), logs)
     if slope.grad:
         tape.keep(decays)
     keys, values = frame.flat(frame.given(k, row), row), frame.flat(frame.given(v, column), column)
-    _steps(frame, decays, keys, values, frame.flat(frame.given(q, row), row))
+    _steps(frame, decays, keys, values, frame.flat(frame.given(q, row), row), logs)
     return frame.result(column)
 
 
@@ -212,9 +216,12 @@ def lru(at: Passing, u: Value, r: Value) -> Value:
     rate = tape.unary(at.weight(at.op.weights[0]))
     logs = _times(tape.linear_in(frame.given(r)), rate, at)
     scale = tape.unary(tape.linear_in(tape.unary(tape.linear_in(logs), "result")), "result")
-    scale = tape.masked_fill(scale, tape.new(("n",), dtype=FLAG))
+    first = tape.new(("n",), dtype=FLAG)
+    scale = tape.masked_fill(scale, first)
     decays = tape.unary(logs, "result")
-    _times(frame.given(u), scale, at)
+    rows = _times(frame.given(u), scale, at)
+    if not tape.grads:
+        return tape.read(frame.result(), first, logs, scale, decays, rows)
     _alone(frame, decays)
     tape.keep(frame.states())
     return frame.result()
@@ -276,7 +283,7 @@ def mlstm(at: Passing, *given: Value) -> Value:
     if valued:
         column = frame.own[1]
         values = _times(frame.flat(frame.given(rest[0], column), column), gates, at)
-    _steps(frame, decays, keys, values, queries)
+    _steps(frame, decays, keys, values, queries, earlier, gates)
     if valued:
         return frame.result(frame.own[1])
     least = frame.flat(tape.unary(tape.linear_in(m), "result"))
@@ -303,8 +310,10 @@ def wkv(at: Passing, *given: Value) -> Value:
     added = tape.unary(tape.linear_in(k, m), "result")
     if len(given) == 3:
         v = frame.given(given[1])
-        tape.mul(new, v)
-        tape.mul(added, v)
+        new, added = tape.mul(new, v), tape.mul(added, v)
+    if not tape.grads:
+        state = frame.states()
+        return tape.read(frame.result(), state, earlier, bonus, most, old, new, fade, added)
     tape.keep(frame.states())
     _alone(frame, old)
     _alone(frame, fade, last=False)
