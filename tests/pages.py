@@ -23,6 +23,7 @@ INTERFACE = {
     "Training": "flops_per_token mfu Utilization train TrainingRun Machines training Training",
     "Memory": "memory Memory training_memory TrainingMemory states States",
     "Many ranks, fewer trained parameters": "sharded Sharded shard Plan Rank lora freeze",
+    "Does it fit": "fit Fit",
     "Hardware": "chip chips Chip",
     "Why, and from where on": "explain Explanation crossovers Crossover regimes Regime",
     "Pictures of a model": "draw Diagram",

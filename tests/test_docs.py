@@ -145,7 +145,7 @@ def _paths(value: object, path: str = "") -> set[str]:
     if isinstance(value, list) and value and not isinstance(value[0], int):
         return set().union(*(_paths(item, f"{path}[]") for item in value))
     if isinstance(value, dict) and not path.endswith(
-        ("by_part", ".by_format", ".parts", ".alive", ".rates", ".prefill", ".steps", ".without_cache")
+        ("by_part", ".by_format", ".parts", ".alive", ".rates", ".sets", ".prefill", ".steps", ".without_cache")
     ):
         return set().union(*(_paths(item, f"{path}.{key}".lstrip(".")) for key, item in value.items()))
     return {path}
@@ -161,6 +161,8 @@ def _paths(value: object, path: str = "") -> set[str]:
         ),
         ("## `assay memory MODEL --json`", "assay memory llama-3-8b --tokens 16 --json"),
         ("## `assay memory MODEL --train --json`", "assay memory gpt-2 --train --tokens 16 --json"),
+        ("## `assay fit MODEL --json`", "assay fit llama-3-8b --gpu t4 --batch 8 --context 8k --json"),
+        ("## `assay fit MODEL --train --json`", "assay fit llama-3.2-3b --gpu l4 --train --batch 4 --json"),
         ("## `assay gpus --json`", "assay gpus m4-max --json"),
     ],
 )
