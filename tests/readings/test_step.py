@@ -290,6 +290,14 @@ def test_a_model_without_logits_has_no_loss() -> None:
         assay.training_memory(assay.load(config), 1, 8)
 
 
+def test_what_is_not_known_is_said() -> None:
+    config = {"model_type": "mamba2", "hidden_size": 16, "num_hidden_layers": 1, "state_size": 8, "head_dim": 8}
+    model = assay.load({**config, "num_heads": 4, "vocab_size": 32, "n_groups": 1})
+    note = "what is kept of scan in bf16 is not known, and not in it"
+    assert note in assay.training_memory(model, 1, 8).notes
+    assert note not in assay.training_memory(model, 1, 8, precision="fp32", policy="ours").notes
+
+
 def test_moments_have_names() -> None:
     step = llama()
     assert step.moment("backward, loss").at == "logits.logs"

@@ -190,8 +190,15 @@ def training_memory(
         attention,
         recompute,
         device,
-        made.notes,
+        (*made.notes, *_unknown(walk)),
     )
+
+
+def _unknown(walk: Walk) -> list[str]:
+    """What is not in the figures."""
+    kinds = ", ".join(walk.unknown)
+    dtype = walk.tape.dtype
+    return [f"what is kept of {kinds} in {dtype} is not known, and not in it"] if kinds else []
 
 
 def _work(walk: Walk) -> Work:

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from assay.kinds import kind_of
-from assay.kinds.training import INPUT, MADE, WEIGHT, Passing, Store, Value, hands_on, width_of
+from assay.kinds.training import INPUT, MADE, WEIGHT, Passing, Store, Value, hands_on, rule_of, width_of
 from assay.kinds.training import passes as has_gradient
 from assay.readings.order import carried, halves, in_order
 from assay.readings.passing import Ran as Layer
@@ -89,6 +89,7 @@ class Walk(Traced):
         self.policy = policy
         self.accumulated = accumulated
         self.ran: dict[Place, Ran] = {}
+        self.unknown: dict[str, None] = {}  # kinds of which nobody knows what they keep
         encoders, rest = halves(model)
         for segment, layer, _ in in_order(encoders):
             self.layer(segment, layer)
@@ -118,6 +119,8 @@ class Walk(Traced):
         tape, place = self.tape, (len(self.layers), at.index)
         own = [(w, tape.held(w.axes, tape.dtype), tape.held(w.axes, self._dtype_of(at.op))) for w in self._trained(at)]
         row = Ran(place, at.op, given, [(self._identity(at, w), full, made) for w, full, made in own])
+        if rule_of(at.op, tape.dtype) is None:
+            self.unknown.setdefault(at.op.kind)
         row.start = len(tape.made)
         row.result = super().run(at, given, grad)
         row.end = len(tape.made)
