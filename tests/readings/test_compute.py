@@ -6,8 +6,10 @@ from typing import Any
 
 import pytest
 from drawn import LLAMA3_8B, draw, read
+from samples import samples
 
 import assay
+from assay.errors import KindError
 from assay.hardware import chip
 from assay.readings.laws import LAWS, law
 from assay.readings.updates import update_flops
@@ -434,3 +436,17 @@ def test_no_such_law() -> None:
         law("moore")
     with pytest.raises(assay.SizeError, match="budget is -1; it must be a finite number above 0"):
         law("kaplan").optimum(-1)
+
+
+@pytest.mark.parametrize("model_type", sorted(samples()))
+def test_every_family_trains(model_type: str) -> None:
+    """What a step costs is known of kinds too of which nobody knows what they keep."""
+    model = assay.load(samples()[model_type][0].config)
+    length = assay.count(model, tokens=8).setting.tokens  # what looks at images alone has its own
+    run = assay.train(model, tokens=length, context=length, recompute="layer")
+    assert 0 < run.again <= run.forward
+    try:
+        step = assay.training(model, tokens=8)
+    except KindError:
+        return
+    assert (run.forward, run.backward) == (step.forward, step.backward)

@@ -13,7 +13,7 @@ from assay.readings.laws import LAWS, Optimum
 from assay.readings.machines import DAY, Machines, machines
 from assay.readings.published import Formula, formulas
 from assay.readings.setting import Setting
-from assay.readings.training import Training, trace, training
+from assay.readings.training import CONVENTIONS, trace
 from assay.readings.updates import update_flops
 from assay.records import dataclass, field, replace
 from assay.rewrites.recompute import recompute as marked
@@ -167,12 +167,15 @@ class _Mixture:
         twice = marked(model, recompute)
         self.rows: list[_Sequence] = []
         for length, many in lengths:
-            step = training(model, tokens=length, **asked)
-            n = step.setting.tokens
-            counted = count(model, tokens=n, **asked)
-            seen = training(model, tokens=n, **{**asked, "convention": "causal"})
-            redone = 0 if twice is model else _again(twice, step)
-            row = _Sequence(n, many, step.forward, step.backward, redone, seen.flops, step.setting, counted)
+            counted = count(model, tokens=length, logits="all", **asked)
+            step = counted.setting
+            if step.convention not in CONVENTIONS:
+                raise SettingError(
+                    f"convention is {step.convention!r}; a backward pass is known in {' and '.join(CONVENTIONS)}"
+                )
+            forward, backward, again = _priced(twice, step)
+            seen = _priced(model, replace(step, convention="causal"))
+            row = _Sequence(step.tokens, many, forward, backward, again, seen[0] + seen[1], step, counted)
             self.rows.append(row)
         self.lengths = tuple((row.length, row.many) for row in self.rows)
         self.tokens = _total(self.lengths)
@@ -213,10 +216,16 @@ class _Mixture:
             yield one._replace(text=text, work="training", value=value, ours=ours)
 
 
-def _again(model: Model, step: Training) -> Size:
-    """FLOPs of a sequence that backward computes again: forward once more, of the ops that are marked so."""
-    ops = (op for _, layer in trace(model, step.setting) for op in layer)
-    return sum((op.forward for op in ops if op.op.again), start=0)
+def _priced(model: Model, asked: Setting) -> tuple[Size, Size, Size]:
+    """FLOPs of a sequence, forward, backward, and forward once more of the ops that are marked so."""
+    forward: Size = 0
+    backward: Size = 0
+    again: Size = 0
+    for _, layer in trace(model, asked, stored=False):
+        for op in layer:
+            forward, backward = forward + op.forward, backward + op.backward
+            again += op.forward if op.op.again else 0
+    return forward, backward, again
 
 
 def _lengths(given: Mapping[int, int] | Iterable[int]) -> Lengths:

@@ -7,7 +7,7 @@ from typing import Any
 
 from assay.errors import SettingError
 from assay.kinds import Visible, kind_of
-from assay.kinds.training import INPUT, MADE, WEIGHT, Tape, backward, passes, rule_of
+from assay.kinds.training import INPUT, MADE, WEIGHT, Passing, Tape, Value, backward, passes, rule_of
 from assay.readings.binding import as_model
 from assay.readings.conventions import convention as convention_of
 from assay.readings.count import add_parts
@@ -174,13 +174,13 @@ def _parts(pairs: Any) -> Parts:
 
 
 def trace(
-    model: Model, asked: Setting, whole: Model | None = None, policy: Precision | None = None
+    model: Model, asked: Setting, whole: Model | None = None, policy: Precision | None = None, stored: bool = True
 ) -> Iterator[tuple[Segment, list[TrainedOp]]]:
     """Every layer in the order in which they run, with its ops; of a part, what the `whole` model needs of it.
 
-    Raises SizeError.
+    Where nothing `stored` is asked for, only FLOPs are told. Raises SizeError.
     """
-    run = Traced(asked, carried(whole or model), policy or precision_of("fp32"))
+    run = (Traced if stored else Priced)(asked, carried(whole or model), policy or precision_of("fp32"))
     encoders, rest = halves(model)
     if encoders:
         for segment, layer, _ in in_order(encoders):
@@ -268,3 +268,11 @@ class Traced(Forward):
                 if ops[index].activations:
                     return place, index
         return -1, -1
+
+
+class Priced(Traced):
+    """The same where only FLOPs are asked for: which kinds keep what need not be known."""
+
+    def run(self, at: Passing, _: list[Value], grad: bool) -> Value:
+        """What an op makes, of which nothing is kept."""
+        return self.tape.new(at.op.axes, grad)
