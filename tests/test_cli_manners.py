@@ -7,6 +7,8 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +17,8 @@ from commandline import CONFIG, TOTAL, document, page, run, written
 
 from assay.cli import main
 from assay.commands import COMMANDS
+from assay.readings.optimizers import optimizer
+from assay.readings.precision import precision
 from assay.report.meant import ELSEWHERE
 
 
@@ -52,6 +56,8 @@ def config(tmp_path: Path) -> str:
         (["--seq_len=4"], "unrecognized arguments: --seq_len=4; did you mean --tokens? see assay --help"),
         (["--dtype", "int8"], "unrecognized arguments: --dtype int8; did you mean --weights? see assay --help"),
         (["--batch"], "argument --batch: expected one argument; see assay --help"),
+        (["--batch=--"], "argument --batch: expected one argument; see assay --help"),
+        (["--allow=--"], "argument --allow: expected one argument; see assay --help"),
         (["more"], f"unrecognized arguments: more; a command ({', '.join(COMMANDS)}) comes first,"),
     ],
 )
@@ -203,3 +209,14 @@ def test_unused_keys_are_sorted(tmp_path: Path, capsys: pytest.CaptureFixture[st
     assert main([str(path), "--allow", "flavour", "--json"]) == 0
     made = json.loads(capsys.readouterr().out)["model"]
     assert (made["ignored_keys"], made["allowed_keys"]) == (["use_cache", "flavour"], ["flavour"])
+
+
+@pytest.mark.parametrize("command", ["memory", "train", "fit"])
+@pytest.mark.parametrize(("option", "known"), [("--optimizer", optimizer), ("--precision", precision)])
+def test_names_in_a_help_are_known(command: str, option: str, known: Callable[[str], object]) -> None:
+    parser = import_module(f"assay.commands.{command}")._parser()
+    told = [action.help for action in parser._actions if option in action.option_strings]
+    words = [word.split()[0] for text in told for word in text.split(", ") if word != "…"]
+    assert len(words) > 3 or (command, option) == ("train", "--precision")  # which has none
+    for word in words:
+        known(word)

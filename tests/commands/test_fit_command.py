@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 from typing import Any
 
@@ -9,6 +10,7 @@ import pytest
 from commandline import page, run
 
 import assay
+from assay.studies.fit import OF_INFERENCE, OF_TRAINING
 
 ASKED = ("fit", "llama-3-70b", "--gpu", "h100", "--context", "8192", "--batch", "4")
 
@@ -130,6 +132,17 @@ def test_options_reach_the_answer(capsys: pytest.CaptureFixture[str]) -> None:
         (("--gpu", "h100", "--utilization", "0"), "--utilization is '0'; it must be a number above 0"),
         (("--gpu", "h100", "--utilization", "2"), "utilization is 2; it must be a fraction above 0 and at most 1"),
         (("--gpu", "h100", "--optimizer", "lion"), "optimizer is lion; it is of training, and inference is asked"),
+        (("--gpu", "h100", "--dropout", "0.1"), "dropout is 0.1; it is of training, and inference is asked about"),
+        (("--gpu", "h100", "--logits-chunk", "9"), "logits_chunk is 9; it is of training"),
+        (("--gpu", "h100", "--data", "2", "--zero", "1"), "zero is 1; it is of training"),
+        (("--gpu", "h100", "--pipeline", "2", "--microbatches", "4"), "microbatches is 4; it is of training"),
+        (("--gpu", "h100", "--train", "--microbatches", "4"), "microbatches is 4; they pass stages, and pipeline is 1"),
+        (("--gpu", "h100", "--train", "--logits", "all"), "logits is all; it is of inference, and training is asked"),
+        (("--gpu", "h100", "--train", "--latent", "absorbed"), "latent is absorbed; it is of inference"),
+        (("--gpu", "h100", "--train", "--state", "bf16"), "state is bf16; it is of inference"),
+        (("--gpu", "h100", "--train", "--source", "9"), "source is 9; it is of inference"),
+        (("--gpu", "h100", "--train", "--images", "1"), "images is 1; it is of inference"),
+        (("--gpu", "h100", "--train", "--dropout", "x"), "--dropout is 'x'; it must be a rate from 0 to below 1"),
         (("--gpu", "h100", "--contxt", "9"), "did you mean --context?"),
     ],
 )
@@ -138,3 +151,26 @@ def test_mistakes_are_one_line(capsys: pytest.CaptureFixture[str], words: tuple[
     assert (code, out) == (2, "")
     assert says in err
     assert err.count("\n") == 1
+
+
+@pytest.mark.parametrize("option", ["--chunk", "--prompts", "--page"])
+def test_a_model_without_a_cache_reads_nothing_in_pieces(capsys: pytest.CaptureFixture[str], option: str) -> None:
+    code, out, err = run(capsys, "fit", "bert-base", "--gpu", "h100", "--batch", "8", option, "4")
+    assert (code, out) == (2, "")
+    assert err == f"assay: {option[2:]} is 4; BERT base keeps nothing between passes\n"
+
+
+def test_no_dropout_is_no_mistake(capsys: pytest.CaptureFixture[str]) -> None:
+    asked = ("fit", "gpt-2", "--gpu", "h100", "--context", "64", "--train", "--json")
+    assert run(capsys, *asked, "--dropout", "0") == run(capsys, *asked)
+    assert run(capsys, *asked, "--dropout", "10%") == run(capsys, *asked, "--dropout", "0.1") != run(capsys, *asked)
+
+
+def test_every_option_is_of_training_or_of_inference_or_of_both() -> None:
+    """What `fit` takes and what it refuses of the other is told apart for each of its arguments."""
+    both = {"model", "gpu", "gpus", "batch", "context", "train", "plan", "reserve", "utilization"}
+    both |= {"attention", "policy", "changes"}
+    asked = inspect.signature(assay.fit).parameters
+    assert set(asked) == both | set(OF_TRAINING) | set(OF_INFERENCE)
+    for name, usual in {**OF_TRAINING, **OF_INFERENCE}.items():
+        assert asked[name].default == usual

@@ -51,7 +51,10 @@ def test_json_is_what_python_gives(capsys: pytest.CaptureFixture[str]) -> None:
     [
         (("--page", "16"), "assay: --page is an option of inference, without --train"),
         (("--past", "16"), "assay: --past is an option of inference, without --train"),
-        (("--dropout", "x"), "assay: --dropout is 'x'; a rate from 0 to below 1"),
+        (("--dropout", "x"), "assay: --dropout is 'x'; it must be a rate from 0 to below 1, such as 0.1 or 10%"),
+        (("--dropout", "nan"), "assay: --dropout is 'nan'; it must be a rate from 0 to below 1"),
+        (("--dropout", "-1"), "assay: --dropout is '-1'; it must be a rate from 0 to below 1"),
+        (("--dropout", "1"), "assay: dropout is 1.0; a rate from 0 to below 1"),
         (("--recompute", "most"), "assay: recompute is 'most'; known: none, attention, layer"),
         (("--recompute", "0"), "assay: --recompute is 0; it must be an integer of at least 1"),
         (("--precision", "fp7"), "assay: precision is 'fp7'; known: fp32, bf16"),

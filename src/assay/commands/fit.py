@@ -6,7 +6,7 @@ from argparse import Namespace
 from typing import Any
 
 from assay.commands.frame import Answer, Parser, as_json, as_text, version
-from assay.commands.options import MODEL, load, model_options
+from assay.commands.options import MODEL, dropout, load, model_options
 from assay.report.table import style_of_stdout
 from assay.report.units import parse_number, parse_size
 
@@ -123,7 +123,7 @@ def _asked(args: Namespace) -> dict[str, Any]:
     given["utilization"] = parse_number(args.utilization, "--utilization", percent=True)
     given["recompute"] = parse_size(args.recompute, "--recompute") if args.recompute.isdigit() else args.recompute
     if args.dropout is not None:
-        given["dropout"] = parse_number(args.dropout, "--dropout", percent=True)
+        given["dropout"] = dropout(args.dropout)
     given["plan"] = _plan(args)
     return given
 

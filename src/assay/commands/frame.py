@@ -27,6 +27,14 @@ class Parser(ArgumentParser):
         )
         self.add_argument("-h", "--help", action="help", help="show this and exit")
 
+    def parse_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """The arguments; `--batch=--`, of which argparse makes an empty list, is a mistake."""
+        for word in args or ():
+            name, _, value = word.partition("=")
+            if value == "--" and name.startswith("--"):
+                self.error(f"argument {name}: expected one argument")
+        return super().parse_args(args, namespace)
+
     def error(self, message: str) -> NoReturn:
         """A mistake in the command line, as any other."""
         from assay.report.meant import hint

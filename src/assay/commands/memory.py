@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from assay.commands.frame import Answer, Parser, as_json, as_text, version
-from assay.commands.options import MODEL, load, model_options
+from assay.commands.options import MODEL, dropout, load, model_options
 from assay.errors import SettingError
 from assay.readings.setting import SIZES
 from assay.report.table import style_of_stdout
@@ -88,7 +88,7 @@ def _parser() -> Parser:
     step = made.add_argument_group("a training step").add_argument
     step("--train", action="store_true", help="what a training step holds")
     step("--precision", metavar="NAME", help="bf16 (the default), autocast, fp32, mixed, megatron, …")
-    step("--optimizer", metavar="NAME", help="adamw (the default), sgd, adam8bit, adafactor, muon, lion, …")
+    step("--optimizer", metavar="NAME", help="adamw (the default), sgd, adamw-8bit, adafactor, muon, lion, …")
     step(
         "--recompute", metavar="HOW", help="what runs again: none (the default), attention, layer, or 4 layers at once"
     )
@@ -111,10 +111,7 @@ def _step(args: Namespace) -> dict[str, Any]:
     _refuse(args, (*_WORDS, *_COUNTS), "inference, without --train", but=(*_STEP_WORDS, *_STEP_COUNTS))
     given = _words(args, _STEP_WORDS) | _numbers(args, _STEP_COUNTS)
     if args.dropout is not None:
-        try:
-            given["dropout"] = float(args.dropout)
-        except ValueError:
-            raise SettingError(f"--dropout is {args.dropout!r}; a rate from 0 to below 1") from None
+        given["dropout"] = dropout(args.dropout)
     again = given.get("recompute")
     return given | ({"recompute": parse_size(again, "--recompute", 1)} if again and again[0].isdigit() else {})
 

@@ -10,7 +10,7 @@ from assay.commands.frame import Parser, as_text
 from assay.errors import SettingError
 from assay.readings.setting import SIZES
 from assay.report.table import Style
-from assay.report.units import parse_size, shorten
+from assay.report.units import parse_number, parse_size, shorten
 from assay.spec import Model
 
 if TYPE_CHECKING:
@@ -80,6 +80,17 @@ def setting(args: Namespace) -> dict[str, Any]:
     return given | {
         name: parse_size(t, f"--{name.replace('_', '-')}", SIZES[name]) for name, t in sizes.items() if t is not None
     }
+
+
+def dropout(text: str) -> float:
+    """The rate of a dropout, 0.1 or 10%, 0 for none. Raises SettingError."""
+    if text.strip() in ("0", "0.0", "0%"):
+        return 0.0
+    try:
+        return float(parse_number(text, "--dropout", percent=True))
+    except SettingError:
+        said = f"--dropout is {shorten(text)!r}; it must be a rate from 0 to below 1, such as 0.1 or 10%"
+        raise SettingError(said) from None
 
 
 def load(parser: Parser, args: Namespace) -> Model:

@@ -43,6 +43,8 @@ class Plan:
             raise SettingError(f"expert_tensor is {self.within}; known: 1, or as many as tensor, {self.tensor}")
         if self.sequence and self.tensor == 1:
             raise SettingError("sequence divides tokens among tensor ranks, and tensor is 1")
+        if self.microbatches is not None and self.pipeline == 1:
+            raise SettingError(f"microbatches is {self.microbatches}; they pass stages, and pipeline is 1")
         if (self.data * self.tensor) % (self.expert * self.within):
             raise SettingError(
                 f"expert x expert_tensor is {self.expert} x {self.within}; it must divide data x tensor, "

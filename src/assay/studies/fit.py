@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from assay.errors import SettingError
 from assay.hardware import Chip, chip
@@ -20,7 +20,29 @@ from assay.studies.remedies import Change, Remedies, largest_batch, longest_cont
 
 DEGREES = ("data", "tensor", "pipeline")
 NVIDIA = "NVIDIA"
-USUAL = {"optimizer": "adamw", "precision": "bf16", "recompute": "none", "accumulation": 1}
+# what stands where nothing is said, and of which of training and inference it is alone
+OF_TRAINING = {
+    "optimizer": "adamw",
+    "precision": "bf16",
+    "recompute": "none",
+    "accumulation": 1,
+    "logits_chunk": None,
+    "dropout": 0,
+}
+OF_INFERENCE = {
+    "weights": None,
+    "cache": None,
+    "state": "fp32",
+    "logits": "last",
+    "latent": "expanded",
+    "chunk": None,
+    "prompts": None,
+    "page": None,
+    "source": None,
+    "images": None,
+    "image_tokens": None,
+    "sounds": None,
+}
 ELSEWHERE = ("gpus", "chip", "batch", "context")  # changes of the machines, or of what is asked
 
 
@@ -123,11 +145,11 @@ def fit(
     `changes` False leaves out the search for what would make it fit. Sizes are integers. Raises SettingError,
     SizeError and HardwareError.
     """
+    _check(model, plan or Plan(), train, locals())
     found = chip(gpu) if isinstance(gpu, str) else gpu
     divided, said = _plan(model, gpus, plan, train)
     work: Serving | Learning
     if train:
-        _not_given("training", weights=weights, cache=cache, chunk=chunk, prompts=prompts, page=page)
         work = Learning(
             optimizer,
             precision,
@@ -139,8 +161,6 @@ def fit(
             dropout,
         )
     else:
-        given = {"optimizer": optimizer, "precision": precision, "recompute": recompute, "accumulation": accumulation}
-        _not_given("inference", **{name: value for name, value in given.items() if value != USUAL[name]})
         work = Serving(
             weights,
             cache,
@@ -307,12 +327,18 @@ def _optional(value: object, name: str) -> int | None:
     return None if value is None else _size(value, name)
 
 
-def _not_given(what: str, **given: object) -> None:
-    """Raise SettingError for what the other of training and inference is asked with."""
-    for name, value in given.items():
-        if value is not None:
-            other = "training" if what == "inference" else "inference"
-            raise SettingError(f"{name} is {value}; it is of {other}, and {what} is asked about")
+def _check(model: Model, plan: Plan, train: bool, given: Mapping[str, object]) -> None:
+    """Raise SettingError for what is asked of the other of training and inference, or of a model without a cache."""
+    this, other = ("training", "inference") if train else ("inference", "training")
+    others = {name: (given[name], usual) for name, usual in (OF_INFERENCE if train else OF_TRAINING).items()}
+    if not train:
+        others |= {"zero": (plan.zero, 0), "microbatches": (plan.microbatches, None)}
+    for name, (value, usual) in others.items():
+        if value != usual:
+            raise SettingError(f"{name} is {value}; it is of {other}, and {this} is asked about")
+    for name in ("chunk", "prompts", "page"):
+        if given[name] is not None and "past" not in model.settings:
+            raise SettingError(f"{name} is {given[name]}; {model.name} keeps nothing between passes")
 
 
 def formats() -> tuple[str, ...]:
