@@ -17,7 +17,7 @@ Everything else reads that data.
     count = assay.count(model, batch=1, tokens=8192)  # each an int, a NumPy array or a SymPy symbol
     count.parameters.total, count.flops.total, count.cache.bytes
 
-    assay.mfu(model, tokens_per_second=9_500, peak_flops=989e12, context=8192)
+    assay.mfu(model, tokens_per_second=9_500, peak_flops=assay.chip("h100").rate("bf16"), context=8192)
 
 What goes wrong for a user is an `AssayError`, one line.
 """
