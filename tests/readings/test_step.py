@@ -212,6 +212,14 @@ def test_a_layer_of_llama_by_hand() -> None:
     assert step.loss == n * 128256 * 4 + n * 8 + 4  # the log-softmax, labels shifted, their number
 
 
+def test_in_float32_no_kernel_of_a_gpu_takes_grouped_heads() -> None:
+    """So scores are stored, 4 bytes each; a head of keys for each of queries has a kernel, and stores none."""
+    for name, heads in (("llama-3-8b", 32), ("gpt-2", 0)):
+        model = assay.load(name)
+        a, b, c = (assay.training_memory(model, 1, n, precision="fp32").layers[-2].bytes for n in (256, 512, 1024))
+        assert (c - b) - 2 * (b - a) == heads * 4 * ((1024**2 - 512**2) - 2 * (512**2 - 256**2))
+
+
 def test_what_runs_again_is_not_kept() -> None:
     n, d = 2048, 4096
     every, some, none = llama(recompute="layer"), llama(recompute=4), llama()

@@ -31,17 +31,22 @@ def attend(at: Passing, q: Value, k: Value, v: Value) -> Value:
     if set(v.axes) != {"b", *shared, c, width}:
         v = tape.expand(tape.beside(v, ("b", *shared, c, width)), ("b", *shared, c, width))
     v = tape.join(v, ("b",), shared, (c,), (width,))
-    if op.attr("grouped") == "unmasked" and _masked(at, n, c) and set(heads) != set(shared):
+    grouped = any(at.sizes[a] != 1 for a in heads if a not in shared)
+    if op.attr("grouped") == "unmasked" and grouped and _masked(at, n, c):
+        grouped = False
         k, v = (tape.new(("b", *heads, c, last), x.grad, x.dtype) for x, last in ((k, summed), (v, width)))
     made = ("b", n, *heads, width)
-    if tape.device == "cpu" and at.sizes[summed] != at.sizes[width]:
+    # a CPU's kernel takes values as wide as keys; the GPU's that takes float32 takes a key for each query head
+    # (sdp_utils.cpp: check_head_dim_size_cpp, check_batch_size_and_num_heads_dense<false>)
+    none = at.sizes[summed] != at.sizes[width] if tape.device == "cpu" else grouped and q.dtype == "fp32"
+    if none:
         return tape.order(_composed(at, (q, k, v), heads, (n, c, summed, width)), op.axes)
     apart = dict(zip(q.axes, q.strides, strict=True))
     lies = tuple(width if a == summed else a for a in sorted(q.axes, key=lambda a: -apart[a]))  # as queries do
     beside = [] if tape.grads else _beside(at, q, heads, n, c)
     y = tape.read(tape.new(made, any(x.grad for x in (q, k, v)), q.dtype, lies), q, k, v, *beside)
     if y.grad:
-        tape.apart[tape.now] = _apart(at, q, heads != shared)
+        tape.apart[tape.now] = _apart(at, q, grouped)
         tape.keep(q, k, v, y, tape.new(("b", *heads, n), dtype=WIDE.get(q.dtype, q.dtype)))
         if _masked(at, n, c):
             _seen(at, n, c)
@@ -79,7 +84,7 @@ def _apart(at: Passing, q: Value, grouped: bool) -> Size:
 
 
 def _composed(at: Passing, given: Sequence[Value], heads: Axes, named: Sequence[str]) -> Value:
-    """Where no kernel takes values of another width than keys: both products and a softmax, in float32."""
+    """Where no kernel takes it: both products and a softmax, in float32."""
     tape = at.tape
     n, c, summed, width = named
     if tape.autocast:
