@@ -129,7 +129,7 @@ def test_without_pytorch() -> None:
     code = "import sys; sys.modules['torch'] = None; import assay; assay.measure(print)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 1
-    said = "measuring runs PyTorch, which is not installed: pip install 'assay[torch]'"
+    said = "measuring runs PyTorch, which is not installed: pip install torch"
     assert done.stderr.splitlines()[-1] == f"assay.errors.MeasureError: {said}"
 
 

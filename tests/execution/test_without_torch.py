@@ -35,7 +35,7 @@ def test_one_line_says_how_to_install_it(code: str, says: str) -> None:
     assert done.returncode == 0, done.stderr
     (line,) = done.stdout.splitlines()
     assert says in line
-    assert "not installed: pip install 'assay[torch]'" in line
+    assert "not installed: pip install torch safetensors" in line
 
 
 def test_every_public_name_is_there() -> None:
@@ -49,4 +49,4 @@ def test_the_command_verify_says_so() -> None:
     assert done.returncode == 2
     assert done.stdout == ""
     assert len(done.stderr.splitlines()) == 1
-    assert "pip install 'assay[torch]'" in done.stderr
+    assert "pip install torch safetensors" in done.stderr

@@ -33,6 +33,8 @@ ASKED: dict[str, dict[str, Any]] = {
     "flops": {},
     "cache": {"past": 700},
     "flops, causal": {"convention": "causal", "past": 900},
+    "flops, scalar": {"convention": "scalar"},
+    "flops, stable-softmax": {"convention": "stable-softmax", "past": 30},
 }
 
 
@@ -85,6 +87,12 @@ def check(family: str, name: str, times: int) -> None:
 @pytest.mark.parametrize("family", SHOWN)
 def test_at_random_sizes(family: str, name: str) -> None:
     check(family, name, TIMES)
+
+
+@pytest.mark.parametrize("name", ["flops, causal", "flops, scalar", "flops, stable-softmax"])
+@pytest.mark.parametrize("family", ["gpt2", "deepseek_v3", "gemma2", "mamba2", "t5"])
+def test_each_convention_at_random_sizes(family: str, name: str) -> None:
+    check(family, name, TIMES // 4)
 
 
 @pytest.mark.slow

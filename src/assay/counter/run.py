@@ -37,7 +37,7 @@ def measure(
     try:
         import torch  # noqa: F401
     except ImportError:
-        raise MeasureError("measuring runs PyTorch, which is not installed: pip install 'assay[torch]'") from None
+        raise MeasureError("measuring runs PyTorch, which is not installed: pip install torch") from None
     from assay.counter.mode import Counting, refuse_unknown
     from assay.counter.paths import Paths, in_backward
     from assay.counter.storages import WEIGHT, Storages, Weights
