@@ -116,7 +116,7 @@ def select(at: Passing, x: Value, index: Value) -> Value:
         tape.keep(order)
     tape.keep(*([rows] if matrices.grad else []), *([matrices] if x.grad else []))
     grad = x.grad or matrices.grad or (bias is not None and bias.grad)
-    each = tape.read(tape.new((*index.axes, *made), grad, rows.dtype), rows, order)
+    each = tape.read(tape.new((*index.axes, *made), dtype=rows.dtype), rows, order)  # their gradients are seen in one
     y = tape.read(tape.new(each.axes, grad, rows.dtype), each)
     y = tape.cast(y, given)  # what it is put into has the dtype of what came
     if y.grad:
