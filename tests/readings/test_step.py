@@ -220,6 +220,16 @@ def test_in_float32_no_kernel_of_a_gpu_takes_grouped_heads() -> None:
         assert (c - b) - 2 * (b - a) == heads * 4 * ((1024**2 - 512**2) - 2 * (512**2 - 256**2))
 
 
+def test_masks_of_dropout_by_hand() -> None:
+    """On a GPU a truth an element: of scores, with what is left of them, of both branches and of the embedding."""
+    model, n, d, h, layers = assay.load("gpt-2"), 1024, 768, 12, 12
+    for attention, scores in (("plain", n * n * h * (1 + 2)), ("fused", 0)):
+        with_, without = (
+            assay.training_memory(model, 1, n, attention=attention, dropout=rate).saved for rate in (0.1, 0.0)
+        )
+        assert with_ - without == layers * (scores + 2 * n * d) + n * d
+
+
 def test_what_runs_again_is_not_kept() -> None:
     n, d = 2048, 4096
     every, some, none = llama(recompute="layer"), llama(recompute=4), llama()
