@@ -31,3 +31,9 @@ def test_style_changes_nothing_but_colour() -> None:
     for code in ("\033[0m", "\033[1m", "\033[2m"):
         coloured = coloured.replace(code, "")
     assert coloured == "\n".join(table(rows, "<>", head))
+
+
+def test_long_keys_are_cut_behind_dots() -> None:
+    wide = "x" * 70
+    lines = table([[wide, "layer.sparse.moe.experts.width and more"]], "<<")
+    assert [line.split(wide)[-1].strip() for line in lines] == ["layer.sparse.moe.experts.", "width and more"]

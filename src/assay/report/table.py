@@ -67,8 +67,21 @@ def _folded(row: list[str], room: int) -> list[list[str]]:
     """A row whose last cell takes several lines."""
     import textwrap  # text only: --json does without
 
-    first, *rest = textwrap.wrap(row[-1], room, break_on_hyphens=False) or [""]
+    text = " ".join(word if len(word) <= room else _parted(word, room) for word in row[-1].split(" "))
+    first, *rest = textwrap.wrap(text, room, break_on_hyphens=False) or [""]
     return [[*row[:-1], first], *([""] * (len(row) - 1) + [more] for more in rest)]
+
+
+def _parted(word: str, room: int) -> str:
+    """A word that is too long, as a key of many tables, with blanks behind dots and slashes, so that it can be cut."""
+    import re
+
+    lines = [""]
+    for piece in re.findall(r"[^./·]*[./·]?", word):
+        if lines[-1] and len(lines[-1]) + len(piece) > room:
+            lines.append("")
+        lines[-1] += piece
+    return " ".join(lines)
 
 
 def wrap(text: str, first: str = INDENT, rest: str | None = None) -> list[str]:
