@@ -242,3 +242,38 @@ def test_a_config_on_standard_input_is_one(capsys: pytest.CaptureFixture[str], m
     assert main(["verify", "-", "--json"]) == 0
     (found,) = json.loads(capsys.readouterr().out)["models"]
     assert [len(proof["figures"]) > 0 for proof in found["proofs"]] == [True, True]
+
+
+LLAMA = {"model_type": "llama", "num_hidden_layers": 2, "vocab_size": 96}
+BERT = {"model_type": "bert", "num_hidden_layers": 2, "hidden_size": 32, "num_attention_heads": 4, "vocab_size": 96}
+SHRUNK: dict[str, dict[str, Any]] = {
+    "sections of turned pairs": {**LLAMA, "rope_scaling": {"type": "mrope", "mrope_section": [16, 24, 24]}},
+    "a factor for each pair": {
+        **LLAMA,
+        "max_position_embeddings": 128,
+        "rope_scaling": {
+            "rope_type": "longrope",
+            "short_factor": [1.0 + i / 64 for i in range(64)],
+            "long_factor": [2.0 + i / 64 for i in range(64)],
+            "original_max_position_embeddings": 32,
+        },
+    },
+    "an encoder whose end the decoder does not read": {
+        "model_type": "encoder-decoder",
+        "encoder": BERT,
+        "decoder": {**BERT, "is_decoder": True, "add_cross_attention": True},
+    },
+    "positions on a page": {"model_type": "layoutlm", "num_hidden_layers": 2, "vocab_size": 96},
+    "sounds of any length": {"model_type": "voxtral_realtime"},
+}
+
+
+@pytest.mark.parametrize("case", SHRUNK)
+def test_what_a_small_model_keeps_of_a_large_one(case: str) -> None:
+    try:
+        proof = prove(assay.load(SHRUNK[case]))
+    except assay.BuildError as error:
+        raise AssertionError(str(error)) from error
+    assert [figure for figure in proof.figures if not figure.alike] == []
+    assert proof.differing == ()
+    assert proof.without == ()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ from assay.errors import BuildError
 from assay.execution import admit
 from assay.execution.generate import generate
 from assay.execution.reads import given, per_text
-from assay.execution.sensed import Tower, cut, places, towers
+from assay.execution.sensed import Tower, cut, places, positions_of, towers
 from assay.execution.shapes import checked
 from assay.execution.sites import NOT_RUN, RULES, Call, Run, Site
 from assay.execution.storage import Tree, Weights, allocate
@@ -117,7 +117,7 @@ class Executable(Tree):
         encoders, rest = halves(model)
         self.paired = bool(encoders)
         needed = carried(model)
-        self.source_plan = handed_on(self._layers(encoders, needed))
+        self.source_plan = handed_on(self._layers(encoders, needed), {"x"})  # which the decoder reads as memory
         self.towers = self._towers(model, needed)
         beside = {id(s) for tower in self.towers.values() for s in tower.segments} | _comparing(model)
         self.plan = handed_on(self._layers([s for s in rest if id(s) not in beside], needed))
@@ -223,7 +223,7 @@ class Executable(Tree):
         axes = next(axes for read, axes, _ in first.reads if read == name)
         seen = cut(seen, axes, first.weights.sizes)
         batch = seen.shape[0]
-        n = first.weights.sizes.get("n") or seen.shape[1]
+        n = first.weights.sizes.get("n") or positions_of(first.segment, axes[1], seen.shape[1])
         asked = (batch, n, 0, None, "all", name)
         check = asked not in self._checked
         call = Call(n, 0, "all", given={**given, name: seen}, device=seen.device, batch=batch)
@@ -367,9 +367,9 @@ class Executable(Tree):
         return Layer(segment, block, layer, tuple(reversed(steps)), count, tuple(reads), gives, result, weights, self)
 
 
-def handed_on(layers: list[Layer]) -> list[Layer]:
+def handed_on(layers: list[Layer], ends: Iterable[str] = ()) -> list[Layer]:
     """The same layers, none of which has longer what a later one does not read."""
-    wanted: set[str] = set()
+    wanted = set(ends)
     made: list[Layer] = []
     ended = False
     for layer in reversed(layers):

@@ -52,6 +52,12 @@ def towers(model: Model) -> dict[str, Tower]:
     return {name: tower for name, tower in found.items() if tower.segments}
 
 
+def positions_of(segment: Segment, axis: str, length: int) -> int:
+    """How many positions a tower of any size makes of what is so long: a stride leaves a part of them."""
+    said = segment.axes.get(axis)
+    return length // said[1] if isinstance(said, tuple) and isinstance(said[1], int) else length
+
+
 def places(model: Model, tokens: Tensor, name: str, seen: Tensor) -> Tensor:
     """Where in a text what a tower made stands, [b n]. Raises BuildError where there are not as many places."""
     where = tokens == (None if model.sight is None else model.sight.token)

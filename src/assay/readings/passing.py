@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from assay.kinds import Extent
+from assay.kinds.resizing import is_index
 from assay.kinds.training import Passing, Tape, Value, passes, rule_of
 from assay.kinds.training.tape import INDEX
 from assay.readings.binding import bind, placed
@@ -61,7 +62,7 @@ class Forward:
         for index, op in enumerate(block.ops):
             for operand in op.activations:
                 if operand.name not in known:
-                    known[operand.name] = self._given(operand.name, operand.axes)
+                    known[operand.name] = self._given(operand.name, operand.axes, block)
             given = [known[t.name] for t in op.activations]
             own = iter(given)
             row.needs.append(tuple(seen.trained(t) if t.is_weight else next(own).grad for t in op.inputs))
@@ -97,7 +98,7 @@ class Forward:
         rule = rule_of(at.op, self.tape.dtype)
         return self.tape.new(at.op.axes, grad) if rule is None else rule(at, *given)
 
-    def _given(self, name: str, axes: tuple[str, ...]) -> Value:
+    def _given(self, name: str, axes: tuple[str, ...], block: Block) -> Value:
         """What comes from the layer before, or from nobody."""
         found = self.values.get(name)
         if found is not None:
@@ -107,6 +108,6 @@ class Forward:
             return self.tape.once(key, lambda: self.tape.new(axes, dtype=INDEX)).called(axes)
         if name == "type":
             return self.tape.new(axes, dtype=INDEX)
-        given = self.tape.given(axes, INDEX if name in INDICES else None)
+        given = self.tape.given(axes, INDEX if name in INDICES or is_index(name, block.ops) else None)
         self.values[name] = given
         return given

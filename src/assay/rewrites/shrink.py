@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from math import gcd
 from typing import Any
 
-from assay.kinds.resizing import chooses, looks_up, parts, turned, whole
+from assay.kinds.resizing import chooses, looks_up, parts, reshared, shared, turned, whole
 from assay.records import replace
 from assay.size import Size, is_integer
 from assay.spec import Block, Model, Op, Segment
@@ -242,17 +242,21 @@ class _Plan:
             axis: self.window[size] if axis in spanned else self.size(axis, size) for axis, size in block.sizes.items()
         }
         stored = {name: replace(where, format=None, published=None) for name, where in block.stored.items()}
-        return replace(block, ops=tuple(self._op(op) for op in block.ops), sizes=sizes, stored=stored)
+        return replace(block, ops=tuple(self._op(block, op) for op in block.ops), sizes=sizes, stored=stored)
 
     def size(self, axis: str, size: Size) -> Size:
         """What has become of a size."""
         return self.sizes.get(self._find((axis, size)), size) if is_integer(size) else size
 
-    def _op(self, op: Op) -> Op:
-        attrs = tuple((name, self._attr(op, name, value)) for name, value in op.attrs)
+    def _op(self, block: Block, op: Op) -> Op:
+        attrs = tuple((name, self._attr(block, op, name, value)) for name, value in op.attrs)
         return op if attrs == op.attrs else replace(op, attrs=attrs)
 
-    def _attr(self, op: Op, name: str, value: Any) -> Any:
+    def _attr(self, block: Block, op: Op, name: str, value: Any) -> Any:
+        if shared(name):
+            along = op.attr(turned(op) or "", op.axes[-1])
+            axis, size = (along, block.sizes[along]) if isinstance(along, str) else ("", along)
+            return reshared(value, int(size) // 2, int(self.size(axis, size)) // 2)
         if not is_integer(value):
             return value
         if name in SPANS:

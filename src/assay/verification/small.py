@@ -12,6 +12,7 @@ from assay.counter.run import measure
 from assay.errors import BuildError
 from assay.execution.entry import build
 from assay.kinds import kind_of
+from assay.kinds.resizing import is_index
 from assay.readings.binding import bind, placed
 from assay.readings.conventions import convention
 from assay.readings.count import count_setting
@@ -28,6 +29,7 @@ BATCH, TOKENS, SOURCE = 2, 12, 14
 FREE = ("aten::_fft_r2c", "aten::_fft_c2c", "aten::_fft_c2r")  # transforms, which are no products
 PLACES = 16  # tokens that an image makes where it may have any size
 DTYPE = "fp32"
+GIVEN = ("ids", "at", "distance", "memory", "frames", "type")  # what the model knows by itself, or is always given
 
 
 def prove(model: Model, seed: int = 0) -> Proof:
@@ -102,6 +104,23 @@ class _Run:
         self.now = setting(self.model, batch=BATCH, tokens=tokens, past=past, **named)  # type: ignore[arg-type]
         return self.now
 
+    def further(self, asked: Setting) -> dict[str, Any]:
+        """What the model reads besides tokens and where they are: the first row of a table, where it is an index."""
+        made: set[str] = set()
+        found: dict[str, Any] = {}
+        net = self.watched.model
+        for layer in [*net.source_plan, *net.plan]:
+            for name, axes, _ in layer.reads:
+                if name in made or name in found or name in GIVEN:
+                    continue
+                sizes = bind(layer.block, placed(layer.segment, asked.sizes())).sizes
+                shape = [int(sizes[axis]) for axis in axes]
+                found[name] = (
+                    torch.zeros(shape, dtype=torch.long) if is_index(name, layer.block.ops) else torch.randn(shape)
+                )
+            made |= {name for name, _ in layer.gives}
+        return found
+
     def parameters(self) -> None:
         """Each once; and what is stored besides."""
         said = count_setting(self.model, self.asked(self.tokens)).parameters
@@ -115,7 +134,7 @@ class _Run:
         """All tokens at once."""
         asked = self.asked(self.tokens)
         with torch.no_grad():
-            found = measure(self.watched, self.ids, *self.sources, allow=FREE)
+            found = measure(self.watched, self.ids, *self.sources, **self.further(asked), allow=FREE)
         self._forward("prefill", found, asked, self.text)
 
     def step(self) -> None:
@@ -124,9 +143,9 @@ class _Run:
             return
         cache = self.watched.model.cache()
         with torch.no_grad():
-            self.watched(self.ids, *self.sources, cache=cache)
+            self.watched(self.ids, *self.sources, **self.further(self.asked(self.tokens)), cache=cache)
             asked = self.asked(1, self.tokens)
-            found = measure(self.watched, self.next, cache=cache, allow=FREE)
+            found = measure(self.watched, self.next, cache=cache, **self.further(asked), allow=FREE)
         self._forward("decode step", found, asked, self.text)
         self._cache(cache, asked)
 
@@ -166,7 +185,7 @@ class _Run:
     def training(self) -> None:
         """Forward and backward from all of the result."""
         asked = self.asked(self.tokens)
-        found = measure(self.watched, self.ids, *self.sources, backward=True, allow=FREE)
+        found = measure(self.watched, self.ids, *self.sources, **self.further(asked), backward=True, allow=FREE)
         self._training("", found, asked, self.text)
 
     def tower(self, name: str, tower: Any) -> None:
