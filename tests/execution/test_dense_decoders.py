@@ -6,6 +6,7 @@ import warnings
 from typing import Any
 
 import pytest
+from execution.families import SMALL
 from execution.twins import agree, ids, same_logits, theirs, torch, transformers
 from sources.test_classic_families import VARIED as CLASSIC
 from sources.test_dense_families import OPTIONS, small
@@ -226,3 +227,15 @@ def test_what_is_not_run_is_refused_when_it_is_built(name: str) -> None:
     config, message = REFUSED[name]
     with pytest.raises(BuildError, match=rf"layer 0: .* = .*: {message}"):
         assay.build(read_config(dict(config), "config.json", "model"))
+
+
+@pytest.mark.parametrize("jitter", [0.01, 0.3])
+def test_scores_near_a_choice(jitter: float) -> None:
+    """Phi-3.5-MoE: each of two experts by its share of the scores near it; the wider, the more of them count."""
+    from assay.verification.small import prove
+
+    config = {"model_type": "phimoe", **SMALL, "num_local_experts": 6, "router_jitter_noise": jitter}
+    _, own = same_logits(config)
+    proof = prove(own.description)
+    assert [figure for figure in proof.figures if not figure.alike] == []
+    assert (proof.differing, proof.without) == ((), ())

@@ -137,6 +137,30 @@ def rms(site: Site) -> Run:
     return run
 
 
+@runs("near_softmax")
+def near_softmax(site: Site) -> Run:
+    """Of each choice its share among the scores near it, those of earlier choices left out: of a score s and the best
+    one m, (m - s) / max(|s|, m) is no more than twice the jitter (Liu et al. 2023, as it is evaluated).
+    """
+    scores, index = site.op.activations
+    if scores.axes[:-1] != index.axes[:-1] or site.op.axes != index.axes:
+        raise site.refuse("scores and choices are along the last axis")
+    limit = 2 * site.value("jitter", 0.0)
+
+    def run(call: Call, s: Tensor, i: Tensor) -> Tensor:
+        left, shares = s, []
+        for at in i.unbind(-1):
+            here = at.unsqueeze(-1)
+            with torch.no_grad():
+                best = s.gather(-1, here)
+                far = (best - s) / torch.maximum(s.abs(), best) > limit
+            shares.append(left.masked_fill(far, -torch.inf).softmax(-1).gather(-1, here))
+            left = left.scatter(-1, here, -torch.inf)
+        return torch.cat(shares, -1)
+
+    return run
+
+
 @runs("normalize")
 def normalize(site: Site) -> Run:
     """x over its sum."""

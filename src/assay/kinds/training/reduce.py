@@ -81,6 +81,19 @@ def rms(at: Passing, *x: Value) -> Value:
     return tape.order(tape.unary(mean, "result", "sqrt"), op.axes)
 
 
+@saves("near_softmax")
+def near_softmax(at: Passing, scores: Value, index: Value) -> Value:
+    """For each choice which scores are far from it, and the shares of the others; and the index."""
+    tape = at.tape
+    left = scores
+    for _ in range(at.sizes[index.axes[-1]]):
+        shares = tape.softmax(tape.masked_fill(left, tape.new(scores.axes, dtype=FLAG)))
+        if shares.grad:
+            tape.keep(index)
+        left = tape.new(scores.axes, scores.grad, scores.dtype)
+    return tape.new(at.op.axes, scores.grad, scores.dtype)
+
+
 @saves("normalize")
 def normalize(at: Passing, x: Value) -> Value:
     """x over its sum."""
