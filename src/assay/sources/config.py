@@ -21,13 +21,20 @@ class Read(int):
     `key` is the key, or an expression of keys: `hidden_size/num_attention_heads`.
     """
 
-    key: str
+    _key: str | tuple[int, str, int]
 
-    def __new__(cls, value: int, key: str) -> Read:
-        """The value and its key."""
+    def __new__(cls, value: int, key: str | tuple[int, str, int]) -> Read:
+        """The value and its key, or the two sides and the sign that it is of, written out once it is asked for."""
         self = super().__new__(cls, value)
-        self.key = key
+        self._key = key
         return self
+
+    @property
+    def key(self) -> str:
+        """The key, or the expression of keys."""
+        if isinstance(self._key, tuple):
+            self._key = _written(int(self), *self._key)
+        return self._key
 
     def __getnewargs__(self) -> tuple[int, str]:  # type: ignore[override]  # int's own has the value alone
         return int(self), self.key
@@ -85,22 +92,29 @@ def _plain(value: Any) -> Any:
 
 def _made(value: Any, left: int, sign: str, right: int) -> int:
     """The result of arithmetic, with the expression it is of; without one where a number in it is negative."""
-    if not isinstance(value, int) or isinstance(left, bool) or isinstance(right, bool) or min(left, right, value) < 0:
+    if value is NotImplemented or left < 0 or right < 0 or value < 0 or type(left) is bool or type(right) is bool:
         plain: int = value  # NotImplemented among it: the other side knows
         return plain
     after, before = _IDLE[sign]
     if isinstance(left, Read) and right == after and not isinstance(right, Read):
-        return Read(value, left.key)
+        return Read(value, left._key)
     if isinstance(right, Read) and left == before and not isinstance(left, Read):
-        return Read(value, right.key)
+        return Read(value, right._key)
+    return Read(value, (left, sign, right))
+
+
+def _written(value: int, left: int, sign: str, right: int) -> str:
+    """A sum, difference, product or quotient."""
     inner = {" + ": "", " − ": " ", "·": " /", "/": " ·/"}[sign]  # signs on the right that need brackets
     text = f"{_side(left, '' if sign in ' + − ' else ' ')}{sign}{_side(right, inner)}"
-    return Read(value, f"⌊{text}⌋" if sign == "/" and value * right != left else text)
+    return f"⌊{text}⌋" if sign == "/" and value * right != left else text
 
 
 def _side(side: int, signs: str) -> str:
     """The key of a number, or its digits; in brackets where one of some signs stands in it outside of brackets."""
     text = side.key if isinstance(side, Read) else str(side)
+    if not any(map(text.__contains__, signs)):
+        return text
     depth, open_ = 0, False
     for char in text:
         depth += (char in "(⌊") - (char in ")⌋")
