@@ -12,8 +12,10 @@ import pytest
 
 import assay
 from assay.report import draw_svg, draw_text
+from assay.report.captions import costs
 from assay.report.geometry import Drawing, corners
 from assay.report.layout import Grid
+from assay.report.table import Style
 from assay.sources.presets import presets
 
 Rect = tuple[float, float, float, float]  # left, top, right, bottom
@@ -229,3 +231,17 @@ def test_letters_below_a_diagram_have_the_words_of_the_field() -> None:
     below = str(assay.draw(assay.load("jamba-v0.1"))).rpartition("──")[2]
     for said in ("I channels 8,192", "S width of the state 16", "e experts 16", "g key/value heads 8"):
         assert said in " ".join(below.split())
+
+
+@pytest.mark.parametrize("wide", [80, 100])
+@pytest.mark.parametrize("unrolled", [False, True])
+@pytest.mark.parametrize("name", ["llama-3-8b", "t5-small", "deepseek-v3", "jamba-v0.1", "whisper-tiny", "vit-b-16"])
+def test_a_narrow_terminal_has_narrow_lines(name: str, unrolled: bool, wide: int) -> None:
+    """Where boxes have no room, a line an op stands in their place; every cost is there at any width."""
+    made = drawn(name, unrolled)
+    lines = draw_text.text(made.model, made.counted, made.graph, unrolled, Style(False), wide)
+    assert max(map(len, lines)) <= wide
+    said = "\n".join(lines)
+    for stage in made.graph.stages:
+        for node in stage.nodes:
+            assert not node.flops or costs(node)[-1] in said

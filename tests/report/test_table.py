@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from assay.report.table import WIDTH, Style, table
+import io
+
+import pytest
+
+from assay.report.table import WIDTH, Style, table, width_of_stdout
 
 
 def test_columns_are_aligned() -> None:
@@ -37,3 +41,18 @@ def test_long_keys_are_cut_behind_dots() -> None:
     wide = "x" * 70
     lines = table([[wide, "layer.sparse.moe.experts.width and more"]], "<<")
     assert [line.split(wide)[-1].strip() for line in lines] == ["layer.sparse.moe.experts.", "width and more"]
+
+
+@pytest.mark.parametrize(("columns", "wide"), [("70", 80), ("90", 90), ("200", WIDTH)])
+def test_a_terminal_is_as_wide_as_it_is(monkeypatch: pytest.MonkeyPatch, columns: str, wide: int) -> None:
+    monkeypatch.setenv("COLUMNS", columns)
+    assert width_of_stdout() == WIDTH  # a file or a pipe has no width
+    monkeypatch.setattr("sys.stdout", Terminal())
+    assert width_of_stdout() == wide
+
+
+class Terminal(io.StringIO):
+    """What a command writes to where a person looks on."""
+
+    def isatty(self) -> bool:
+        return True

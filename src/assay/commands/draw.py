@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from assay.commands.frame import Answer, Parser, as_text
 from assay.commands.options import MODEL, list_conventions, load, model_options, setting, setting_options
-from assay.report.table import style_of_stdout
+from assay.report.table import style_of_stdout, width_of_stdout
 from assay.report.units import shorten
 
 SAYS = """\
@@ -48,4 +48,4 @@ def run(words: list[str]) -> Answer:
 
     from assay.report.draw_text import text
 
-    return as_text(text(made.model, made.counted, made.graph, made.unrolled, style))
+    return as_text(text(made.model, made.counted, made.graph, made.unrolled, style, width_of_stdout()))

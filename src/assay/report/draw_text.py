@@ -40,30 +40,33 @@ STROKES = {
 INDENT = 2
 
 
-def text(model: Model, counted: Count, graph: Graph, unrolled: bool, style: Style) -> list[str]:
-    """The whole diagram."""
-    lines = [style.bold(shorten(model.name, WIDTH)), *(style.dim(line) for line in wrap(totals(model, counted), ""))]
-    lines += [style.dim(line) for line in wrap(setting_of(model, counted), "")]
-    drawn = [None] * len(graph.stages) if unrolled else _boxed(graph.stages)
+def text(model: Model, counted: Count, graph: Graph, unrolled: bool, style: Style, wide: int = WIDTH) -> list[str]:
+    """The whole diagram, on lines of at most `wide` characters."""
+    lines = [style.bold(shorten(model.name, wide))]
+    lines += [style.dim(line) for said in (totals, setting_of) for line in wrap(said(model, counted), "", wide=wide)]
+    drawn = [None] * len(graph.stages) if unrolled else _boxed(graph.stages, wide)
     paint = dict(zip(map(id, graph.stages), drawn, strict=True))
     for stack in graph.stacks():
         if len(stack) > 1:
             names = ", ".join(stage.name for stage in stack)
-            lines += ["", *(style.dim(line) for line in wrap(f"layers in the order of their indices: {names}", ""))]
+            lines += [
+                "",
+                *(style.dim(line) for line in wrap(f"layers in the order of their indices: {names}", "", wide=wide)),
+            ]
         for stage in stack:
-            lines += ["", *_heading(stage, style)]
+            lines += ["", *_heading(stage, style, wide)]
             painted = paint[id(stage)]
-            lines += _columns(_Rails(stage, unrolled).all(), style) if painted is None else painted
-    lines += ["", *(style.dim(line) for line in folded(legend(graph), WIDTH))]
+            lines += _columns(_Rails(stage, unrolled).all(), style, wide) if painted is None else painted
+    lines += ["", *(style.dim(line) for line in folded(legend(graph), wide))]
     return lines
 
 
-def _heading(stage: Stage, style: Style) -> list[str]:
+def _heading(stage: Stage, style: Style, wide: int) -> list[str]:
     name, layers = heading(stage)
     said = f"{name}{f' · {layers}' if layers else ''}"
     right = together(stage)
-    said = shorten(said, WIDTH - len(right) - 8)
-    rule = "─" * (WIDTH - len(said) - len(right) - 6)
+    said = shorten(said, wide - len(right) - 8)
+    rule = "─" * (wide - len(said) - len(right) - 6)
     return [f"── {style.bold(said)} {rule} {style.dim(right)}"]
 
 
@@ -148,19 +151,19 @@ class _Boxes:
         return max(map(len, self.labels[line])), len(self.labels[line])
 
 
-def _boxed(stages: Sequence[Stage]) -> list[list[str] | None]:
+def _boxed(stages: Sequence[Stage], wide: int) -> list[list[str] | None]:
     """For each stage boxes and arrows, their streams below each other; None where they are wider than a page."""
     made = [_Boxes(stage, False) for stage in stages]
-    if any(one.width + INDENT > WIDTH for one in made):
+    if any(one.width + INDENT > wide for one in made):
         made = [_Boxes(stage, True) for stage in stages]
-    fits = [one.width + INDENT <= WIDTH for one in made]
+    fits = [one.width + INDENT <= wide for one in made]
     middle = {True: 0, False: 0}  # of an encoder and of the rest
     for stage, one, fit in zip(stages, made, fits, strict=True):
         middle[stage.encodes] = max(middle[stage.encodes], one.stream if fit else 0)
     lines: list[list[str] | None] = []
     for stage, one, fit in zip(stages, made, fits, strict=True):
-        indent = min(INDENT + middle[stage.encodes] - one.stream, WIDTH - one.width)
-        lines.append(_painted(one.grid, one.drawing, one.texts, one.labels, one.goes, indent) if fit else None)
+        indent = min(INDENT + middle[stage.encodes] - one.stream, wide - one.width)
+        lines.append(_painted(one.grid, one.drawing, one.texts, one.labels, one.goes, indent, wide) if fit else None)
     return lines
 
 
@@ -169,9 +172,15 @@ def _label(of: Operand, narrow: bool) -> list[str]:
 
 
 def _painted(
-    grid: Grid, drawing: Drawing, texts: list[list[str]], labels: list[list[str]], goes: int | None, indent: int
+    grid: Grid,
+    drawing: Drawing,
+    texts: list[list[str]],
+    labels: list[list[str]],
+    goes: int | None,
+    indent: int,
+    room: int,
 ) -> list[str]:
-    paper = _Paper(WIDTH, int(drawing.height) + 1)
+    paper = _Paper(room, int(drawing.height) + 1)
     for item, lines in enumerate(texts):
         x, y, wide, tall = map(int, drawing.boxes[item])
         left = indent + x - wide // 2
@@ -321,12 +330,12 @@ def _rail(lanes: Sequence[object], spot: int, joins: Sequence[tuple[int, bool]],
     return "".join(cells).rstrip()
 
 
-def _columns(rows: Sequence[Row], style: Style) -> list[str]:
+def _columns(rows: Sequence[Row], style: Style, wide: int) -> list[str]:
     """Rails, what is computed, its shape, its cost; texts shortened where a line would be too wide."""
     rails = max(len(row[0]) for row in rows)
     cost = max(len(row[3]) for row in rows)
     shapes = min(max(len(row[2]) for row in rows), 34)
-    room = WIDTH - INDENT - rails - cost - shapes - 6
+    room = wide - INDENT - rails - cost - shapes - 6
     if room < 14:
         shapes, room = max(10, shapes - (14 - room)), 14
     said = min(room, max(len(row[1]) for row in rows))

@@ -32,6 +32,15 @@ def style_of_stdout() -> Style:
     return Style(asked and sys.stdout is not None and sys.stdout.isatty())
 
 
+def width_of_stdout(least: int = 80) -> int:
+    """The characters of a line on a narrow terminal, those of a report elsewhere."""
+    if sys.stdout is None or not sys.stdout.isatty():
+        return WIDTH
+    import shutil
+
+    return min(WIDTH, max(least, shutil.get_terminal_size((WIDTH, 0)).columns))
+
+
 def table(
     rows: Iterable[Sequence[str]],
     align: str,
@@ -84,13 +93,13 @@ def _parted(word: str, room: int) -> str:
     return " ".join(lines)
 
 
-def wrap(text: str, first: str = INDENT, rest: str | None = None) -> list[str]:
+def wrap(text: str, first: str = INDENT, rest: str | None = None, wide: int = WIDTH) -> list[str]:
     """A paragraph cut at blanks to the width of a report."""
     import textwrap  # text only: --json does without
 
     return textwrap.wrap(
         text,
-        WIDTH,
+        wide,
         initial_indent=first,
         subsequent_indent=first if rest is None else rest,
         break_on_hyphens=False,
