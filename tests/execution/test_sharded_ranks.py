@@ -54,6 +54,30 @@ CONFIGS: dict[str, dict[str, Any]] = {
     },
     "bert": {k: v for k, v in SMALL.items() if k != "num_key_value_heads"},
 }
+RECURRENT: dict[str, Any] = {"hidden_size": 32, "vocab_size": 101, "num_hidden_layers": 2, "pad_token_id": None}
+ATTENTION = {"num_attention_heads": 4, "num_key_value_heads": 2, "intermediate_size": 48}
+DELTA = {
+    "linear_num_key_heads": 2,
+    "linear_num_value_heads": 4,
+    "linear_key_head_dim": 8,
+    "linear_value_head_dim": 6,
+    "linear_conv_kernel_dim": 4,
+}
+MAMBA = {"state_size": 5, "expand": 2, "conv_kernel": 4}
+MIXERS: dict[str, dict[str, Any]] = {
+    "mamba": MAMBA,
+    "falcon_mamba": MAMBA,
+    "mamba2": MAMBA | {"num_heads": 8, "head_dim": 8, "n_groups": 4, "chunk_size": 4},
+    "qwen3_5_text": ATTENTION | DELTA | {"head_dim": 8, "layer_types": ["linear_attention", "full_attention"]},
+    "lfm2": ATTENTION | {"layer_types": ["conv", "full_attention"], "conv_L_cache": 3},
+    "recurrent_gemma": ATTENTION
+    | {"hidden_size": 64, "num_hidden_layers": 3, "lru_width": 64, "attention_window_size": 5}
+    | {"num_key_value_heads": 1, "head_dim": 16},
+    "rwkv": {"attention_hidden_size": 32, "context_length": 64},
+    "xlstm": {"hidden_size": 128, "embedding_dim": 128, "num_blocks": 2, "num_heads": 4},
+}
+CONFIGS |= {name: RECURRENT | sizes for name, sizes in MIXERS.items()}
+SHARED, EACH = ("g", "G", "J"), ("r", "H")  # heads that several ranks may hold, and those of each of them
 B, N = 2, 8
 
 
@@ -119,10 +143,11 @@ def part(whole: Any, axes: tuple[str, ...], here: dict[str, int], full: dict[str
         if axis == "V":
             least, more = divmod(all_of_it, count)
             start = rank * least + min(rank, more)
-        elif axis == "g" and count > all_of_it:
+        elif axis in SHARED and count > all_of_it:
             start = rank * all_of_it // count
-        elif axis == "r":
-            start = rank % (count // full["g"]) * size
+        elif axis in EACH:
+            groups = next((full[one] for one in axes if one in SHARED), 1)
+            start = rank % (count // groups) * size
         whole = whole.narrow(dim, start, size)
     return whole
 
@@ -209,7 +234,8 @@ def test_ranks_together_are_the_model(family: str, count: int, sequence: bool) -
         return made
 
     sides = beside_each_other(count, run)
-    assert torch.allclose(torch.cat([side.logits for side in sides], -1), logits, atol=1e-10)
+    together = torch.cat([side.logits for side in sides], -1)
+    assert torch.allclose(together, logits, atol=1e-5 if family in MIXERS else 1e-10)
     for key in sides[0].compared:
         _same_gradients(key, [side.compared[key] for side in sides], repeated=count > 2, sequence=sequence)
 
@@ -222,9 +248,15 @@ def _same_gradients(key: tuple[int, str], sides: list[tuple[Any, Any, bool]], re
         if alike or repeated:
             holders = [one for one in sides if torch.equal(one[1], wanted)]
             summed = sum(one[0] for one in holders)
-            assert any(torch.allclose(one, wanted, atol=1e-8) for one in (gradient, summed)), key
+            assert any(_close(one, wanted) for one in (gradient, summed)), key
         else:
-            assert torch.allclose(gradient, wanted, atol=1e-8), key
+            assert _close(gradient, wanted), key
+
+
+def _close(one: Any, other: Any) -> bool:
+    """To the precision of the float32 states of scans."""
+    one, other = one.detach(), other.detach()
+    return bool((one - other).abs().max() <= 1e-6 * max(1.0, float(other.abs().max())))
 
 
 def test_a_rank_alone_is_told_what_it_lacks() -> None:

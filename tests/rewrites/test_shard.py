@@ -37,6 +37,10 @@ REPLICATED: dict[str, str] = {
     "deepseek-v3": "q_a_proj kv_a_proj_with_mqa mlp.gate.weight e_score_correction_bias",
     "bert-base": "position_embeddings token_type_embeddings output.dense.bias transform.dense",
     "t5-small": "",
+    "mamba-2.8b": "",
+    "falcon-mamba-7b": "",
+    "lfm2-1.2b": "",
+    "nemotron-h-8b": "",
     "deberta-v3-base": "rel_embeddings output.dense.bias predictions.transform",
 }
 NORMS = ("norm", "ln_", "layer_norm", "layernorm", "LayerNorm")
@@ -47,6 +51,8 @@ def everywhere(path: str, name: str) -> bool:
     words = REPLICATED[name].split()
     if name == "olmo-2-7b" and ("q_norm" in path or "k_norm" in path):
         return False  # of all heads at once
+    if path.endswith("mixer.norm.weight"):
+        return False  # of a mixer's heads
     return any(mark in path for mark in NORMS) or any(word in path for word in words)
 
 
@@ -123,6 +129,15 @@ def test_a_bias_of_rows_is_added_once() -> None:
     at = ops.index("ya = all_reduce(ya[b n d], ranks=2, over=tensor) -> [b n d]")
     assert ops[at - 1] == "ya = linear(o[b n g r v], Wo[g r v d]) -> [b n d]"
     assert ops[at + 1] == "ya = add(ya[b n d], Bo[d]) -> [b n d]"
+
+
+def test_adapters_are_divided_with_their_matrices() -> None:
+    """Of a matrix divided by columns B is, of one divided by rows A; the other is on every rank."""
+    d, f, layers, r = 4096, 14336, 32, 8
+    (rank,) = shard(assay.lora(assay.load("llama-3-8b"), r, "all-linear"), Plan(tensor=4))
+    columns = 2 * (d + f // 4) + (d + d // 4) + 2 * (d + 1024 // 4)  # gate, up, q, k, v
+    rows = (f // 4 + d) + (d // 4 + d)  # down, o
+    assert assay.count(rank.model, B, N).parameters.trained == layers * r * (columns + rows)
 
 
 # -- heads, the vocabulary ---------------------------------------------------------------------------------------------
@@ -321,13 +336,22 @@ def test_published_shares_of_megatron_turing() -> None:
         ),
         ("t5-small", {"tensor": 2, "sequence": True}, r"sequence is not known for T5 small, which has an encoder"),
         ("albert-base", {"pipeline": 2}, r"pipeline is 2; .* goes through its layers several times"),
-        ("mamba-2-1.3b", {"tensor": 2}, r"how tensor ranks divide the mixer of Mamba-2 1.3B's layer is not known"),
+        (
+            "mamba-2-1.3b",
+            {"tensor": 3},
+            r"tensor is 3; the 64 heads or channels of a mixer of Mamba-2 1.3B do not divide",
+        ),
+        (
+            {"model_type": "convbert"},
+            {"tensor": 2},
+            r"how tensor ranks divide o = reshape\(o\[b n g r v\]\) -> \[b n e v\] of config is not known",
+        ),
         ("llama-3-8b", {"data": 2, "expert": 2}, r"expert is 2; Llama 3 8B has no routed experts"),
         ("mixtral-8x7b", {"data": 3, "expert": 3}, r"expert is 3; the 8 experts of Mixtral 8x7B do not divide among"),
         ("mixtral-8x7b", {"tensor": 2, "expert_tensor": 1}, r"every tensor rank would do the same work of experts"),
     ],
 )
-def test_plans_that_a_model_cannot_have(name: str, plan: dict[str, Any], said: str) -> None:
+def test_plans_that_a_model_cannot_have(name: Any, plan: dict[str, Any], said: str) -> None:
     with pytest.raises(assay.SettingError, match=said):
         shard(assay.load(name), Plan(**plan))
 

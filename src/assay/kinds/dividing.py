@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from assay.kinds.base import matrix_axes
+from assay.kinds.base import kind_of, matrix_axes
 from assay.spec import Op, Tensor
 
 HERE = "experts_here"  # the axis of those experts that a rank holds
@@ -28,6 +28,11 @@ def alone(op: Op) -> bool:
 def adds_up(op: Op) -> bool:
     """True where of parts of a sum it gives parts of the result's sum."""
     return op.kind in ("combine", "sum")
+
+
+def sums_over(op: Op) -> bool:
+    """True where the result is a sum over the axes that it lacks, of parts of which it gives parts."""
+    return kind_of(op).contracts or op.kind in ("gather", "combine", "sum")
 
 
 def statistics(op: Op) -> int:
@@ -76,6 +81,11 @@ def ends_sum(op: Op) -> bool:
 def biases(op: Op) -> bool:
     """True where a vector is added to a tensor."""
     return op.kind == "add" and len(op.activations) == 1 == len(op.weights)
+
+
+def keeps_state(op: Op) -> bool:
+    """True where a state of each head is updated and read by every token."""
+    return op.kind == "scan"
 
 
 def hands_over(op: Op) -> bool:

@@ -7,7 +7,7 @@ over a divided axis leaves parts of a sum, which ranks add; what many ranks read
 from __future__ import annotations
 
 from assay.errors import SettingError
-from assay.kinds.dividing import HERE, adds_up, alone, looks_up_tokens, plain, routes, statistics
+from assay.kinds.dividing import HERE, adds_up, alone, looks_up_tokens, plain, routes, statistics, sums_over
 from assay.kinds.reduce import over
 from assay.records import replace
 from assay.rewrites.plan import Plan
@@ -152,6 +152,7 @@ class Exchange:
 
         summed = {a for t in op.inputs for a in t.axes if a in self.split} - set(op.axes)
         self._one_side(op)
+        self._carried(op, bool(summed))
         parts = any(self.states[t.name] == PART for t in op.activations)
         state = PART if summed or parts else OWN
         if looks_up_tokens(op):  # the rows that others hold are zero here
@@ -173,6 +174,13 @@ class Exchange:
             self._run(Op(op.name, "add", (made, chosen), op.axes, (), op.part))
         else:
             self._run(Op(op.name, "add", (made, bias), op.axes, (), op.part))
+
+    def _carried(self, op: Op, summed: bool) -> None:
+        """A divided axis is in an operand and in the result, or summed over: nothing else is known of it."""
+        given = {a for t in op.inputs for a in t.axes}
+        made = [a for a in op.axes if a in self.split and a not in given]
+        if made or (summed and not sums_over(op)):
+            raise SettingError(f"how tensor ranks divide {op} of {self.name} is not known")
 
     def _one_side(self, op: Op) -> None:
         """A matrix is divided along its rows or along its columns: of both a rank would hold too little."""

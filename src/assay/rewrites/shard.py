@@ -38,10 +38,6 @@ def shard(model: Model, plan: Plan) -> tuple[Rank, ...]:
 
 def _check(model: Model, plan: Plan) -> None:
     blocks = [segment.block for segment in model.segments]
-    if plan.tensor > 1:
-        for segment in model.segments:
-            if any(op.part.partition(".")[0] == "mixer" for op in segment.block.ops):
-                raise SettingError(f"how tensor ranks divide the mixer of {model.name}'s {segment.name} is not known")
     if plan.expert > 1 and not any(routes(op) for block in blocks for op in block.ops):
         raise SettingError(f"expert is {plan.expert}; {model.name} has no routed experts")
     if plan.within < plan.tensor and not plan.sequence and any(routes(op) for b in blocks for op in b.ops):

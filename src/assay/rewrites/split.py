@@ -10,14 +10,15 @@ import re
 
 from assay.errors import SettingError
 from assay.kinds import matrix_axes
-from assay.kinds.dividing import HERE, alike, attends, looks_up_tokens, plain, routes
+from assay.kinds.dividing import HERE, alike, attends, keeps_state, looks_up_tokens, plain, routes
 from assay.records import dataclass, field, replace
 from assay.rewrites.plan import Plan
-from assay.size import Size, is_integer
+from assay.size import Size
 from assay.spec import Axes, Block, Op, Tensor, Weight
 
 SCORES = "attention.scores"
 LOGITS = "head.vocabulary"
+MIXER = "mixer"
 PAIRED = ("mlp", "experts")  # parts whose inner widths are divided
 
 
@@ -46,43 +47,67 @@ def split_of(block: Block, plan: Plan, vocabulary: int, name: str) -> Split:
         _heads(block, plan.tensor, sizes, name)
         if vocabulary:
             sizes |= dict.fromkeys(vocabulary_axes(block), vocabulary)
-    for axis, routed in _inner(block).items():
-        ranks = plan.within if routed else plan.tensor
-        if ranks > 1:
-            sizes[axis] = _part(block, axis, ranks, f"{name}: the inner width of its {'experts' if routed else 'MLP'}")
+    pairs = _inner(block)
+    widest = max(pairs, key=lambda axis: int(block.sizes[axis]), default="")
+    for axis in sorted(pairs, key=lambda axis: -int(block.sizes[axis])):
+        ranks = plan.within if pairs[axis] else plan.tensor
+        size = block.sizes[axis]
+        if ranks == 1 or _both_sides(block, axis, sizes):
+            continue
+        if size % ranks == 0:
+            sizes[axis] = size // ranks
+        elif axis == widest:
+            what = "experts" if pairs[axis] else "MLP"
+            raise SettingError(
+                f"{name}: the inner width of its {what}, {size}, does not divide among {ranks} tensor ranks"
+            )
     return Split(sizes, _experts(block, plan, name))
 
 
-def _part(block: Block, axis: str, ranks: int, what: str) -> int:
-    size = block.sizes[axis]
-    if not is_integer(size) or size % ranks:
-        raise SettingError(f"{what}, {size}, does not divide among {ranks} tensor ranks")
-    return size // ranks
+def _both_sides(block: Block, axis: str, sizes: dict[str, Size]) -> bool:
+    """True where an axis would divide a matrix along one side that is divided along the other already."""
+    for op in block.ops:
+        given = {a for t in op.activations for a in t.axes}
+        for weight in op.weights:
+            divided = [a for a in weight.axes if a == axis or a in sizes]
+            if axis in divided and {a in op.axes for a in divided if a not in given or a not in op.axes} == {
+                True,
+                False,
+            }:
+                return True
+    return False
 
 
 def _heads(block: Block, ranks: int, sizes: dict[str, Size], name: str) -> None:
-    """Query heads apart; key/value heads apart, or each on several ranks where there are fewer than ranks."""
-    both = _head_axes(block)
-    if both is None:
-        return
+    """Query heads apart; key/value heads apart, or each on several ranks where there are fewer than ranks.
+
+    Of a mixer likewise its heads or channels, and the groups that several of them share.
+    """
+    if (both := _head_axes(block)) is not None:
+        _divide(block, both, ranks, sizes, name, ("query heads", "key/value heads"))
+        if "h" in block.sizes and "h" not in sizes:
+            sizes["h"] = block.sizes["h"] // ranks
+    if (both := _mixed_axes(block)) is not None:
+        _divide(block, both, ranks, sizes, name, ("heads or channels of a mixer", "groups of a mixer"))
+
+
+def _divide(
+    block: Block, both: tuple[Axes, Axes], ranks: int, sizes: dict[str, Size], name: str, words: tuple[str, str]
+) -> None:
     shared, own = both
     groups, each = (_product(block, axes) for axes in both)
     heads = groups * each
     if heads < ranks:
-        raise SettingError(f"tensor is {ranks}; {name} has {heads} query heads, and a rank needs at least one")
+        raise SettingError(f"tensor is {ranks}; {name} has {heads} {words[0]}, and a rank needs at least one")
     if heads % ranks:
-        raise SettingError(f"tensor is {ranks}; the {heads} query heads of {name} do not divide among so many ranks")
+        raise SettingError(f"tensor is {ranks}; the {heads} {words[0]} of {name} do not divide among so many ranks")
     if groups % ranks and ranks % groups:
-        raise SettingError(
-            f"tensor is {ranks}; the {groups} key/value heads of {name} do not divide among so many ranks"
-        )
+        raise SettingError(f"tensor is {ranks}; the {groups} {words[1]} of {name} do not divide among so many ranks")
     left = max(1, groups // ranks)
     if shared:
         sizes[shared[0]] = left // _product(block, shared[1:])
     if own and heads // ranks // left != each:
         sizes[own[0]] = heads // ranks // left // _product(block, own[1:])
-    if "h" in block.sizes and "h" not in sizes:
-        sizes["h"] = heads // ranks
 
 
 def _product(block: Block, axes: Axes) -> int:
@@ -103,6 +128,24 @@ def _head_axes(block: Block) -> tuple[Axes, Axes] | None:
     return None
 
 
+def _mixed_axes(block: Block) -> tuple[Axes, Axes] | None:
+    """The axes of a mixer's groups and of the heads or channels in each: of what its last product sums over, those that
+    all operands of its scan have, and those that some have. Without a scan, its channels.
+    """
+    stream = _stream(block)
+    ends = [op for op in block.ops if op.part == MIXER and plain(op) and set(op.axes) == set(stream)]
+    if not ends:
+        return None
+    axes = matrix_axes(ends[-1], ends[-1].weights[0])
+    inner = () if axes is None else axes[1]
+    found = next((op for op in block.ops if op.part == MIXER and keeps_state(op)), None)
+    if found is None:
+        return (), inner[:1]
+    often = {axis: sum(axis in t.axes for t in found.activations) for axis in inner}
+    shared = tuple(a for a in inner if often[a] == len(found.activations))
+    return shared, tuple(a for a in inner if 1 < often[a] < len(found.activations))
+
+
 def vocabulary_axes(block: Block) -> list[str]:
     """Axes of the rows of tables that token ids look up, and of logits."""
     found = []
@@ -116,24 +159,8 @@ def vocabulary_axes(block: Block) -> list[str]:
 
 
 def _inner(block: Block) -> dict[str, bool]:
-    """Axes that one matrix makes and another of the same sort sums over, and whether routed experts do.
-
-    A matrix is divided along one of its sides alone: of axes that would divide it along both the widest are.
-    """
-    pairs = _pairs(block)
-    taken: dict[str, str] = {}  # of a weight, the axis that divides it
+    """Axes that one matrix makes and another of the same sort sums over, and whether routed experts do."""
     found: dict[str, bool] = {}
-    for axis in sorted(pairs, key=lambda one: -int(block.sizes[one])):
-        routed, weights = pairs[axis]
-        if not any(taken.get(weight, axis) != axis for weight in weights):
-            taken |= dict.fromkeys(weights, axis)
-            found[axis] = routed
-    return found
-
-
-def _pairs(block: Block) -> dict[str, tuple[bool, set[str]]]:
-    """Axes between two matrices: whether routed experts do, and the weights on both sides."""
-    found: dict[str, tuple[bool, set[str]]] = {}
     makers: dict[str, dict[str, Op]] = {}  # of a tensor's axes, the product that made each
     for op in block.ops:
         weight = op.weights[0] if op.weights else None
@@ -147,7 +174,7 @@ def _pairs(block: Block) -> dict[str, tuple[bool, set[str]]]:
         for axis in inputs:
             maker = given.get(axis)
             if maker is not None and inner and alike(maker, op):
-                found.setdefault(axis, (routes(op), set()))[1].update((maker.weights[0].name, op.weights[0].name))
+                found[axis] = routes(op)
         kept = {a: maker for a, maker in given.items() if a in op.axes and a not in outputs}
         makers[op.name] = kept | ({a: op for a in outputs if a not in _stream(block)} if inner else {})
     return found
