@@ -236,9 +236,11 @@ def test_what_runs_again_is_not_kept() -> None:
     norm, tables = n * d * (4 + 2 + 2) + 4 * n, 2 * n * 128 * 2
     assert every.saved == 32 * n * d * 2 + tables + norm + 8 * n  # and positions, which each layer is given
     assert some.saved == 8 * n * d * 2 + tables + norm + 8 * n
-    assert none.work.again == 0
+    kernel = 32 * 2 * n * n * 32 * 128  # the scores, which one kernel makes again
+    assert none.work.again == kernel
+    assert none.work.backward == 2 * none.work.forward
     count = assay.count(assay.load("llama-3-8b"), 1, n).flops
-    assert every.work.again == some.work.again == count.total - count.by_part["head"]
+    assert every.work.again == some.work.again == count.total - count.by_part["head"] + kernel
     assert every.work.flops == none.work.flops
     assert every.work.executed == every.work.flops + every.work.again
 
@@ -260,7 +262,7 @@ def test_a_loss_in_chunks_keeps_no_logits() -> None:
     assert parts.saved == whole.saved
     assert parts.loss == 0
     head = assay.count(assay.load("llama-3-8b"), 1, 2048).flops.by_part["head"]
-    assert parts.work.again == head
+    assert parts.work.again == head + whole.work.again
     assert parts.work.flops == whole.work.flops
     most = max(moment.bytes for moment in parts.timeline if "loss" in moment.name)
     assert most < whole.peak.bytes

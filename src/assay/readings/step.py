@@ -202,10 +202,11 @@ def _unknown(walk: Walk) -> list[str]:
 
 
 def _work(walk: Walk) -> Work:
-    """FLOPs of a pass; an op that runs again costs its forward work once more."""
+    """FLOPs of a pass; an op that runs again costs its forward work once more, a kernel may do some of it again."""
     ops = [op for _, layer in walk.finish() for op in layer]
-    again = sum(int(op.forward) for op in ops if op.op.again)
-    return Work(sum(int(op.forward) for op in ops), sum(int(op.backward) for op in ops), again)
+    remade = sum(int(op.remade) for op in ops)
+    again = remade + sum(int(op.forward) for op in ops if op.op.again)
+    return Work(sum(int(op.forward) for op in ops), sum(int(op.backward) for op in ops) - remade, again)
 
 
 def _named(held: States) -> dict[str, int]:

@@ -7,7 +7,7 @@ from typing import Any
 
 from assay.errors import SettingError
 from assay.kinds import Visible, kind_of
-from assay.kinds.training import INPUT, MADE, WEIGHT, Passing, Tape, Value, backward, passes, rule_of
+from assay.kinds.training import INPUT, MADE, WEIGHT, Passing, Tape, Value, backward, passes, remade, rule_of
 from assay.readings.binding import as_model
 from assay.readings.conventions import convention as convention_of
 from assay.readings.count import add_parts
@@ -30,7 +30,8 @@ CONVENTIONS = ("matmul", "causal")  # what a backward pass is known in: products
 class TrainedOp:
     """An op in one layer: FLOPs forward and backward, and bytes that autograd keeps from it on, None if not known.
 
-    `passing` bytes are those that it drops again before the pass ends, `inputs` those of the model's inputs.
+    `passing` bytes are those that it drops again before the pass ends, `inputs` those of the model's inputs; `remade` are
+    those FLOPs of `backward` that a kernel spends on what forward made and nobody kept.
     """
 
     segment: Segment
@@ -41,6 +42,7 @@ class TrainedOp:
     saved: Size | None
     passing: Size = 0
     inputs: Size = 0
+    remade: Size = 0
 
     @property
     def kept(self) -> Size | None:
@@ -229,7 +231,8 @@ class Traced(Forward):
         op = row.segment.block.ops[index]
         extent = Visible(row.extent.sizes).shared_with(row.extent) if self.prices.visible else row.extent
         kept = saved.get((place, index), {})
-        work = backward(op, extent, row.needs[index]) if (place, index) in reached else {}
+        told = (op, extent, row.needs[index])
+        work, again = (backward(*told), remade(*told)) if (place, index) in reached else ({}, {})
         return TrainedOp(
             row.segment,
             row.layer,
@@ -239,6 +242,7 @@ class Traced(Forward):
             kept.get(MADE, 0) if rule_of(op, self.tape.dtype) is not None else None,
             kept.get("passing", 0),
             kept.get(INPUT, 0),
+            self.prices.flops(again),
         )
 
     def _reached(self, wanted: set[str]) -> set[tuple[int, int]]:

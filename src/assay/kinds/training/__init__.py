@@ -6,7 +6,7 @@ Only what reads training imports this.
 """
 
 from assay.kinds.training import collective, contractions, fused, layout, pointwise, primitives, reduce, scans
-from assay.kinds.training.rows import BACKWARD, SAVES, backward, hands_on, passes, rule_of, saves
+from assay.kinds.training.rows import BACKWARD, SAVES, backward, hands_on, passes, remade, rule_of, saves
 from assay.kinds.training.tape import INPUT, MADE, WEIGHT, Passing, Store, Tape, Value, width_of
 
 __all__ = [
@@ -22,6 +22,7 @@ __all__ = [
     "backward",
     "hands_on",
     "passes",
+    "remade",
     "rule_of",
     "saves",
     "width_of",

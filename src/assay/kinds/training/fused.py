@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from assay.kinds.base import Extent, Work, kind_of
 from assay.kinds.fused import whole
 from assay.kinds.training.pointwise import MASKED, sight
-from assay.kinds.training.rows import BACKWARD, products, saves
+from assay.kinds.training.rows import AGAIN, BACKWARD, products, saves
 from assay.kinds.training.tape import FLAG, WIDE, Passing, Value
 from assay.size import Size, is_integer
 from assay.spec import Axes, Op
@@ -122,13 +122,19 @@ def _all(told: tuple[object, ...], at: Passing, c: str) -> bool:
     return is_integer(told[1]) and bool(at.sizes[c] <= told[1])
 
 
+def _again(op: Op, extent: Extent, needs: Sequence[bool]) -> Work:
+    """The scores."""
+    scores = whole(op)[0]
+    return {"multiply_add": kind_of(scores).work(scores, extent).get("multiply_add", 0) if any(needs) else 0}
+
+
 def _backward(op: Op, extent: Extent, needs: Sequence[bool]) -> Work:
     """Two products for each of forward's, and the scores again: five for two (Dao et al. 2022, B.2)."""
     scores, *_, last = whole(op)
     q, k, v = needs
-    again = kind_of(scores).work(scores, extent).get("multiply_add", 0) if any(needs) else 0
-    left = products(scores, extent, (q, k)).get("multiply_add", 0)
-    return {"multiply_add": again + left + products(last, extent, (q or k, v)).get("multiply_add", 0)}
+    left = products(scores, extent, (q, k)).get("multiply_add", 0) + _again(op, extent, needs)["multiply_add"]
+    return {"multiply_add": left + products(last, extent, (q or k, v)).get("multiply_add", 0)}
 
 
 BACKWARD["attend"] = _backward
+AGAIN["attend"] = _again

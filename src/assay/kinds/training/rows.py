@@ -14,6 +14,7 @@ Backward = Callable[[Op, Extent, Sequence[bool]], Work]  # which operands need a
 
 SAVES: dict[str, Saves] = {}
 BACKWARD: dict[str, Backward] = {}
+AGAIN: dict[str, Backward] = {}  # of which so much is forward's work, done again by a kernel that did not keep it
 BLIND = ("topk",)  # their results have no gradient
 HANDS_ON = ("add", "mask", "copy", "sum")  # the gradient of their result is that of their operands, unchanged
 WIDE_STATES = ("scan", "peak")  # what their steps cast is told in float32 alone
@@ -43,6 +44,11 @@ def backward(op: Op, extent: Extent, needs: Sequence[bool]) -> Work:
     if not kind_of(op).contracts:
         return {}
     return BACKWARD.get(op.kind, products)(op, extent, needs)
+
+
+def remade(op: Op, extent: Extent, needs: Sequence[bool]) -> Work:
+    """Those multiply-adds of the backward pass that make again what the forward pass made."""
+    return AGAIN[op.kind](op, extent, needs) if op.kind in AGAIN else {}
 
 
 def passes(op: Op) -> bool:
