@@ -245,3 +245,21 @@ def test_a_narrow_terminal_has_narrow_lines(name: str, unrolled: bool, wide: int
     for stage in made.graph.stages:
         for node in stage.nodes:
             assert not node.flops or costs(node)[-1] in said
+
+
+@pytest.mark.parametrize("name", ["t5-small", "flan-t5-base", "bart-base", "whisper-tiny"])
+def test_encoder_decoders_have_room_on_a_report_s_width(name: str) -> None:
+    assert all(draw_text._boxed(drawn(name).graph.stages, 100))
+
+
+def test_what_has_no_room_for_boxes_is_a_line_a_sub_layer() -> None:
+    """On 80 characters BART's decoder stands beside rails; each of its sub-layers with what it costs."""
+    made = drawn("bart-base")
+    (layer,) = [stage for stage in made.graph.stages if stage.name == "decoder layer"]
+    assert draw_text._boxed([layer], 80) == [None]
+    lines = draw_text.text(made.model, made.counted, made.graph, False, Style(False), 80)
+    start = next(i for i, line in enumerate(lines) if line.startswith("── decoder layer"))
+    rows = [line.split("  ") for line in lines[start + 1 : lines.index("", start)]]
+    assert len([row for row in rows if "●" in row[1]]) == 6
+    attention = "  ├─●  Attention            b n d · 1×1024×768  2.362 M params · 8.053 GFLOP"
+    assert [" ".join(line.split()) for line in lines[start:]].count(" ".join(attention.split())) == 1

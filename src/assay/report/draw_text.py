@@ -8,6 +8,7 @@ from itertools import pairwise
 from assay.readings.count import Count
 from assay.readings.graph import Flow, Graph, Node, Stage
 from assay.readings.ops import Operand
+from assay.records import replace
 from assay.report.captions import (
     box,
     costs,
@@ -30,6 +31,7 @@ from assay.report.units import shorten
 from assay.spec import Model
 
 UNITS = Units(between=2, track=1, enters=4, leaves=2, label=2, head=1, point=1)
+NARROW = replace(UNITS, between=1)
 UP, DOWN, LEFT, RIGHT = 1, 2, 4, 8
 STROKES = {
     UP: "│", DOWN: "│", UP | DOWN: "│", LEFT: "─", RIGHT: "─", LEFT | RIGHT: "─",
@@ -128,7 +130,7 @@ class _Boxes:
         self.texts = [_texts(stage, self.grid, i, enters, self.goes, fold) for i in items]
         values = [stage.flows[line.flow].values for line in self.grid.lines]
         self.labels = [[line for v in held for line in _label(v, narrow)] for held in values]
-        self.drawing = draw(self.grid, self._box, self._label, UNITS)
+        self.drawing = draw(self.grid, self._box, self._label, NARROW if narrow else UNITS)
         main = [
             i
             for i in items
@@ -154,9 +156,9 @@ class _Boxes:
 def _boxed(stages: Sequence[Stage], wide: int) -> list[list[str] | None]:
     """For each stage boxes and arrows, their streams below each other; None where they are wider than a page."""
     made = [_Boxes(stage, False) for stage in stages]
-    if any(one.width + INDENT > wide for one in made):
+    if any(one.width > wide for one in made):
         made = [_Boxes(stage, True) for stage in stages]
-    fits = [one.width + INDENT <= wide for one in made]
+    fits = [one.width <= wide for one in made]
     middle = {True: 0, False: 0}  # of an encoder and of the rest
     for stage, one, fit in zip(stages, made, fits, strict=True):
         middle[stage.encodes] = max(middle[stage.encodes], one.stream if fit else 0)
