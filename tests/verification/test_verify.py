@@ -220,7 +220,7 @@ def test_what_the_public_implementation_is_not_compared_with(
     path = tmp_path / "config.json"
     path.write_text(json.dumps({"model_type": "llama", "num_hidden_layers": 2, "hidden_size": 64, "vocab_size": 96}))
     for words, says in (
-        (["gpt-2"], "a config.json says which it is, and this is a description"),
+        (["gpt-2"], "a description names none, a config.json does"),
         ([str(path), "--set", "vocab_size=64"], "it is of the config as it stands"),
     ):
         assert main(["verify", *words, "--json"]) == 0

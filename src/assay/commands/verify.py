@@ -82,7 +82,7 @@ def _public(what: Found, model: Model, args: Namespace) -> Proof | str:
     from assay.verification import library as public
 
     if what.config is None:
-        return "a config.json says which it is, and this is a description"
+        return "a description names none, a config.json does"
     if args.sizes or args.mtp:
         return "it is of the config as it stands, without --set and --mtp"
     if model.scheme is not None:
