@@ -127,6 +127,8 @@ def test_days_buy_tokens(capsys: pytest.CaptureFixture[str]) -> None:
         ),
         (("--tokens", "1T", "--gpu", "h100", "--mfu", "0.4", "--dtype", "f"), "dtype is 'f'; known: fp64"),
         (("--tokens", "1T", "--price", "2"), "price: of which chip"),
+        (("--tokens", "1T", "--gpus", "8"), "gpus: of which chip"),
+        (("--tokens", "1T", "--optimizer", "muon"), "--optimizer is of the steps that --step-tokens N counts"),
         (("--tokens", "1T", "--lengths", "512:"), "--lengths is '512:'; it must be a list such as"),
         (("--tokens", "1T", "--lengths", "512:x"), "--lengths, a number of sequences is 'x'"),
         (("--tokens", "1T", "--lengths", "0"), "--lengths is 0; it must be an integer of at least 1"),

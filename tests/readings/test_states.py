@@ -197,6 +197,8 @@ def test_sizes_may_be_symbols_and_arrays() -> None:
     ("given", "said"),
     [
         ({"optimizer": "adem"}, "optimizer is 'adem'; known: sgd, sgd-momentum, adam,"),
+        ({"optimizer": ["adam"]}, r"optimizer is \['adam'\]; known: sgd, sgd-momentum, adam,"),
+        ({"precision": {}}, r"precision is \{\}; known: fp32, bf16, autocast"),
         ({"precision": "bf61"}, "precision is 'bf61'; known: fp32, bf16, autocast"),
         ({"zero": 4}, "zero is 4; known: 0, 1, 2, 3"),
         ({"shards": 0}, "shards is 0; it must be an integer of at least 1"),

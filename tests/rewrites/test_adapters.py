@@ -163,6 +163,14 @@ def test_a_frozen_base_may_have_a_dtype_of_its_own() -> None:
         ({"targets": "qq"}, "no matrix of Llama 3 8B answers to 'qq'; its matrices: q_proj, k_proj, v_proj, o_proj"),
         ({"rank": 0}, "rank is 0; it must be an integer of at least 1"),
         ({"trained": ["hd"]}, "no parameter of Llama 3 8B answers to 'hd'; its matrices: q_proj"),
+        ({"trained": "hd"}, "no parameter of Llama 3 8B answers to 'hd'; its matrices: q_proj"),
+        ({"trained": ""}, "no parameter of Llama 3 8B answers to ''; its matrices: q_proj"),
+        ({"trained": 3}, "trained is 3; it must be a name, or several"),
+        ({"targets": None}, "targets is None; it must be a name, or several"),
+        ({"targets": [1]}, r"targets is \[1\]; it must be a name, or several"),
+        ({"alpha": 0}, "alpha is 0; it must be a finite number above 0"),
+        ({"alpha": float("nan")}, "alpha is nan; it must be a finite number above 0"),
+        ({"alpha": "x"}, "alpha is 'x'; it must be a finite number above 0"),
     ],
 )
 def test_what_cannot_be_asked(given: dict[str, Any], said: str) -> None:
@@ -174,3 +182,10 @@ def test_formats_of_what_is_trained_do_not_count() -> None:
     """A quantized matrix is dequantized to be trained."""
     scheme = four_bit("nf4", True)
     assert states(quantize(assay.load("llama-3-8b"), scheme)).parameters == 2 * 8_030_261_248
+
+
+def test_one_name_stands_alone() -> None:
+    model = assay.load("gpt-2")
+    for name in ("norm", "c_attn"):
+        assert freeze(model, name) == freeze(model, [name]) != freeze(model)
+        assert lora(model, trained=name) == lora(model, trained=[name]) != lora(model)

@@ -176,6 +176,7 @@ def test_a_family_whose_files_were_not_read_is_said_to_run_as_llama() -> None:
         ({"policy": "theirs"}, "policy is 'theirs'; known: ours, transformers"),
         ({"attention": "flash"}, "attention is 'flash'; known: plain, fused"),
         ({"policy": "transformers", "dropout": 1.0}, "dropout is 1.0; a rate from 0 to below 1"),
+        ({"policy": "transformers", "dropout": "0.1"}, "dropout is '0.1'; a rate from 0 to below 1"),
         ({"dropout": 0.1}, "dropout is 0.1; the policy ours runs none"),
     ],
 )

@@ -233,8 +233,14 @@ def test_usual_plans_are_said() -> None:
     assert train.notes[0].startswith("8 replicas divide all states, ZeRO 3")
     rest = assay.fit(model, "h100", gpus=8, plan=assay.Plan(tensor=4))
     assert str(rest.case.plan) == "data 2, tensor 4"
-    mamba = assay.fit(assay.load("mamba-2.8b"), "h100", gpus=4)  # how tensor ranks divide mixers is not known
-    assert str(mamba.case.plan) == "pipeline 4"
+    odd = assay.fit(assay.load("gpt-2-xl"), "h100", gpus=4)  # 25 heads divide neither among 4 nor among 2
+    assert str(odd.case.plan) == "pipeline 4"
+
+
+def test_more_chips_than_can_divide_a_model_are_replicas() -> None:
+    made = assay.fit(assay.load("gpt-2"), "h100", gpus=10**20 + 39, context=8)  # nothing up to 12 x 12 divides so many
+    assert made.case.plan == assay.Plan(data=10**20 + 39)
+    assert made.notes[0].endswith("replicas, each with a batch of its own: how to divide the model is not known")
 
 
 # --- what would make it fit ---

@@ -64,7 +64,7 @@ def _parser() -> Parser:
     of("--lengths", metavar="LIST", help="packed sequences in place of it: 512,1024,4096 or 512:100,8192:3")
     of("--recompute", metavar="WHAT", default="none", help="again in backward: none, attention, layer, so many layers")
     of("--step-tokens", metavar="N", help="tokens of one step, to count what the optimizer does")
-    of("--optimizer", metavar="NAME", default="adamw", help="adamw (the default), adam, sgd, lion, muon, …")
+    of("--optimizer", metavar="NAME", help="adamw (the default), adam, sgd, lion, muon, …")
     of("--source", metavar="M", help="source tokens of an encoder-decoder; as many as of the target if not given")
     of("--images", metavar="I", help="images (or sounds) of each sequence, where the model has a tower")
     of("--image-tokens", metavar="T", help="tokens that one image makes, where images may have any size")
@@ -88,7 +88,11 @@ def _parser() -> Parser:
 
 def _asked(args: Namespace) -> dict[str, Any]:
     """The arguments of `train`. Raises SettingError."""
-    given: dict[str, Any] = {name: getattr(args, name) for name in ("optimizer", "convention", "dtype")}
+    given: dict[str, Any] = {name: getattr(args, name) for name in ("convention", "dtype")}
+    if args.optimizer is not None:
+        if args.step_tokens is None:
+            raise SettingError("--optimizer is of the steps that --step-tokens N counts, and none is given")
+        given["optimizer"] = args.optimizer
     again = args.recompute
     given["recompute"] = parse_size(again, "--recompute") if again[:1].isdecimal() else again
     given["gpu"] = args.gpu

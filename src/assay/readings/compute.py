@@ -11,6 +11,7 @@ from assay.readings.binding import as_model
 from assay.readings.count import Count, count
 from assay.readings.laws import LAWS, Optimum
 from assay.readings.machines import DAY, Machines, machines
+from assay.readings.optimizers import optimizer as optimizer_of
 from assay.readings.published import Formula, formulas
 from assay.readings.setting import Setting
 from assay.readings.training import CONVENTIONS, trace
@@ -113,6 +114,7 @@ def train(
         raise SettingError("lengths are those of sequences; they stand in place of context")
     if sum(given is not None for given in (tokens, budget, gpu_days)) != 1:
         raise SettingError("a run is told by one of tokens, budget (FLOPs) and gpu_days")
+    optimizer_of(optimizer)
     asked = {"convention": convention, "source": source, "images": images, "image_tokens": image_tokens}
     mixed = _Mixture(of, [(context, 1)] if lengths is None else _lengths(lengths), recompute, asked)
     told = {"gpus": gpus, "mfu": mfu, "tokens_per_second": tokens_per_second, "peak_flops": peak_flops, "dtype": dtype}

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from assay.errors import SettingError
 from assay.hardware import DTYPES, Chip, chip
 from assay.records import dataclass
-from assay.size import Size, fraction, lift, rate, shown, surely_above
+from assay.size import Size, fraction, is_integer, lift, rate, shown, surely_above
 
 if TYPE_CHECKING:
     from assay.readings.compute import TrainingRun
@@ -71,10 +71,11 @@ def machines(
     pue: Any = 1,
 ) -> Machines | None:
     """A run on machines; None where none are given. Raises SettingError, SizeError and HardwareError."""
-    found = chip(gpu) if isinstance(gpu, str) else gpu
+    found = gpu if gpu is None or isinstance(gpu, Chip) else chip(gpu)
     if found is None and peak_flops is None:
         given = {"mfu": mfu, "tokens_per_second": tokens_per_second, "price": price, "power": power, "dtype": dtype}
         extra = [name for name, value in given.items() if value is not None]
+        extra += [name for name, value in {"gpus": gpus, "pue": pue}.items() if not (is_integer(value) and value == 1)]
         if extra:
             raise SettingError(f"{', '.join(extra)}: of which chip? name a gpu, or give peak_flops")
         return None
@@ -83,6 +84,14 @@ def machines(
     many = lift(gpus, "gpus")
     named, peak = _peak(found, peak_flops, dtype)
     speed, used = _speed(run, many * peak, mfu, tokens_per_second)
+    hfu = used * run.hardware_flops / run.flops
+    worked = hfu * run.visible / run.flops  # a kernel may leave out what the mask hides
+    if surely_above(worked, 1):
+        said = "mfu" if mfu is not None else "tokens_per_second"
+        raise SettingError(
+            f"{said} is {shown(mfu if mfu is not None else speed, ',')}; with what is computed again that is "
+            f"{shown(100 * worked, '.0f')} % of the peak of all these machines"
+        )
     seconds = run.tokens / speed
     watts = _optional(power, "power") or (found.power if found is not None else None)
     overhead = rate(pue, "pue")
@@ -95,7 +104,7 @@ def machines(
         named,
         peak,
         used,
-        used * run.hardware_flops / run.flops,
+        hfu,
         speed,
         seconds,
         tokens_per_second is not None,
@@ -113,10 +122,10 @@ def _optional(value: Any, name: str) -> Any:
 
 def _peak(found: Chip | None, peak: Any, dtype: str | None) -> tuple[str, Any]:
     """The dtype of products, and FLOP/s in it."""
-    if found is None:
-        return dtype or "given", rate(peak, "peak_flops")
     if dtype is not None and dtype not in DTYPES:
         raise SettingError(f"dtype is {dtype!r}; known: {', '.join(DTYPES)}")
+    if found is None:
+        return dtype or "given", rate(peak, "peak_flops")
     named = dtype or next((d for d in PREFERRED if d in found.rates), PREFERRED[0])
     return named, found.rate(named)
 

@@ -146,7 +146,8 @@ def optimizer(name: str | Optimizer) -> Optimizer:
     """The optimizer of a name, or the one given. Raises SettingError."""
     if isinstance(name, Optimizer):
         return name
-    found = OPTIMIZERS.get(name)
+    asked: object = name
+    found = OPTIMIZERS.get(asked) if isinstance(asked, str) else None
     if found is None:
         raise SettingError(f"optimizer is {name!r}; known: {', '.join(OPTIMIZERS)}")
     return found

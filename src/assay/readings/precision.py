@@ -122,7 +122,8 @@ def precision(name: str | Precision) -> Precision:
     """The policy of a name, or the one given. Raises SettingError."""
     if isinstance(name, Precision):
         return name
-    found = POLICIES.get(_ALIASES.get(name, name))
+    asked: object = name
+    found = POLICIES.get(_ALIASES.get(asked, asked)) if isinstance(asked, str) else None
     if found is None:
         raise SettingError(f"precision is {name!r}; known: {', '.join(POLICIES)}")
     return found

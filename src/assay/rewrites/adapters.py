@@ -13,7 +13,7 @@ from assay.kinds import matrix_axes
 from assay.kinds.base import dimensions_of
 from assay.kinds.dividing import multiplies, plain
 from assay.records import replace
-from assay.size import lift
+from assay.size import lift, rate
 from assay.spec import Block, Model, Op, Segment, Tensor, Weight
 
 RANK = "rank"
@@ -22,13 +22,13 @@ _LAYERS = ("attention", "mlp", "mixer", "experts")  # parts whose matrices are m
 _SUFFIX = ".weight"
 
 
-def freeze(model: Model, trained: Iterable[str] = ()) -> Model:
+def freeze(model: Model, trained: str | Iterable[str] = ()) -> Model:
     """The same model, of whose parameters only those named are trained.
 
     A name is a weight's, its stored tensor's or module's (`lm_head`, `q_proj`), or a part's (`norm`, `head`).
     Raises SettingError for a name that no parameter answers to.
     """
-    wanted = tuple(trained)
+    wanted = _names(trained, "trained")
     met: set[str] = set()
 
     def settle(op: Op, name: str, where: Weight) -> Weight:
@@ -49,7 +49,7 @@ def lora(
     targets: str | Sequence[str] = ("q", "v"),
     *,
     alpha: float | None = None,
-    trained: Iterable[str] = (),
+    trained: str | Iterable[str] = (),
 ) -> Model:
     """The same model frozen, with trained matrices A[in rank] and B[rank out] beside each of some matrices.
 
@@ -59,15 +59,26 @@ def lora(
     Raises SettingError and SizeError.
     """
     width = lift(rank, "rank")
-    names = (targets,) if isinstance(targets, str) else tuple(targets)
+    names = _names(targets, "targets")
     chosen = {one: _targets(model, one) for one in names}
     for one, paths in chosen.items():
         if not paths:
             raise SettingError(f"no matrix of {model.name} answers to {one!r}; {_known(model)}")
     every = frozenset(path for found in chosen.values() for path in found)
-    scale = None if alpha is None else alpha / width
+    scale = None if alpha is None else rate(alpha, "alpha") / width
     frozen = freeze(model, trained)
     return replace(frozen, segments=tuple(_adapted(segment, every, width, scale) for segment in frozen.segments))
+
+
+def _names(given: object, what: str) -> tuple[str, ...]:
+    """The names, of which one may stand alone. Raises SettingError for what is none."""
+    if isinstance(given, str):
+        return (given,)
+    if isinstance(given, Iterable):
+        found = tuple(given)
+        if all(isinstance(one, str) for one in found):
+            return found
+    raise SettingError(f"{what} is {given!r}; it must be a name, or several")
 
 
 def _answers(name: str, op: Op, weight: str, where: Weight) -> bool:

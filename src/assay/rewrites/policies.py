@@ -69,7 +69,8 @@ def executed(model: Model, policy: str = "ours", attention: str = "plain", dropo
         raise SettingError(f"policy is {policy!r}; known: {', '.join(POLICIES)}")
     if attention not in ATTENTION:
         raise SettingError(f"attention is {attention!r}; known: {', '.join(ATTENTION)}")
-    if not 0 <= dropout < 1:
+    rate: object = dropout
+    if not isinstance(rate, int | float) or not 0 <= rate < 1:
         raise SettingError(f"dropout is {dropout!r}; a rate from 0 to below 1")
     whole = fuse(model) if attention == "fused" else model
     if policy == "ours":

@@ -22,7 +22,7 @@ def recompute(model: Model, how: str | int = "none") -> Model:
     stretch = 1 if how == "layer" else how
     try:
         fits = stretch == int(stretch) >= 1 and stretch is not True
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         fits = False
     if not fits:
         raise SettingError(f"recompute is {how!r}; known: {', '.join(WAYS)}, or a number of layers, 1 or more")

@@ -146,7 +146,7 @@ def fit(
     SizeError and HardwareError.
     """
     _check(model, plan or Plan(), train, locals())
-    found = chip(gpu) if isinstance(gpu, str) else gpu
+    found = gpu if isinstance(gpu, Chip) else chip(gpu)
     divided, said = _plan(model, gpus, plan, train)
     work: Serving | Learning
     if train:
@@ -298,12 +298,12 @@ def _plan(model: Model, gpus: int | None, plan: Plan | None, train: bool) -> tup
         return made, (f"{rest} replicas divide all states, ZeRO {zero}: usual where no plan is given",)
     if given.tensor > 1 or given.pipeline > 1:
         return replace(given, data=rest), (f"{rest} replicas, each with a batch of its own",)
-    for tensor in range(rest, 0, -1):
-        if rest % tensor == 0:
-            made = replace(given, tensor=tensor, pipeline=rest // tensor)
+    for stages in range(1, min(rest, model.layers) + 1):
+        if rest % stages == 0:
+            made = replace(given, tensor=rest // stages, pipeline=stages)
             if _divides(model, made):
-                stages = f" and {made.pipeline} stages" if made.pipeline > 1 else ""
-                return made, (f"{tensor} tensor ranks{stages}: usual where no plan is given",)
+                behind = f" and {stages} stages" if stages > 1 else ""
+                return made, (f"{made.tensor} tensor ranks{behind}: usual where no plan is given",)
     made = replace(given, data=rest)
     return made, (f"{rest} replicas, each with a batch of its own: how to divide the model is not known",)
 
