@@ -70,7 +70,11 @@ def executed(model: Model, policy: str = "ours", attention: str = "plain", dropo
     if attention not in ATTENTION:
         raise SettingError(f"attention is {attention!r}; known: {', '.join(ATTENTION)}")
     rate: object = dropout
-    if not isinstance(rate, int | float) or not 0 <= rate < 1:
+    try:
+        fits = bool(0 <= rate < 1)
+    except TypeError:
+        fits = False
+    if not fits:
         raise SettingError(f"dropout is {dropout!r}; a rate from 0 to below 1")
     whole = fuse(model) if attention == "fused" else model
     if policy == "ours":
