@@ -12,6 +12,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 
+from typing import Any
+
 from assay.errors import SettingError
 from assay.kinds import kind_of
 from assay.kinds.dividing import biases, ends_sum
@@ -69,7 +71,7 @@ def executed(model: Model, policy: str = "ours", attention: str = "plain", dropo
         raise SettingError(f"policy is {policy!r}; known: {', '.join(POLICIES)}")
     if attention not in ATTENTION:
         raise SettingError(f"attention is {attention!r}; known: {', '.join(ATTENTION)}")
-    rate: object = dropout
+    rate: Any = dropout
     try:
         fits = bool(0 <= rate < 1)
     except TypeError:
