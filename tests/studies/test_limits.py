@@ -35,7 +35,9 @@ def test_every_size_tried(shape: str, a: int, b: int, room: int, most: int, star
 
     fits = [x for x in range(1, most + 1) if need(x) <= room]
     assert largest(need, room, most, start) == (max(fits) if fits else 0)
+    assert largest(need, room, most, start, need(0)) == largest(need, room, most, start)
     free = largest(need, room, None, start)
+    assert largest(need, room, None, start, need(0)) == free
     assert free is not None
     assert free == 0 or need(free) <= room < need(free + 1)
     assert free or need(1) > room

@@ -128,6 +128,13 @@ class Needs:
         of = self._served if isinstance(case.work, Serving) else self._learned
         return tuple(of(rank, case) for rank in self.ranks(case))
 
+    def within(self, case: Case, room: int) -> bool:
+        """Whether no rank needs more; the first that does ends the search."""
+        if case in self._needs:
+            return self._needs[case].bytes <= room
+        of = self._served if isinstance(case.work, Serving) else self._learned
+        return self.resident(case) <= room and all(of(rank, case).bytes <= room for rank in self.ranks(case))
+
     def ranks(self, case: Case) -> tuple[Rank, ...]:
         """The ranks that differ. Raises SettingError for a plan that the model cannot have."""
         wanted = case.work.weights if isinstance(case.work, Serving) else None

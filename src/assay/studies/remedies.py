@@ -142,7 +142,7 @@ class Remedies:
         if self.case.batch > 1 and isinstance(self.case.work, Serving):
             yield Option("batch", "batch 1", {"batch": 1}, lambda case: replace(case, batch=1))
         half = self.case.context // 2
-        if half:
+        if half and isinstance(self.case.work, Serving):
             sets = {"context": half}
             yield Option("context", f"context {half:,}", sets, lambda case: replace(case, context=half))
 
@@ -211,11 +211,12 @@ class Remedies:
         serving = isinstance(self.case.work, Serving)
         tensor = range(plan.tensor + 1, TENSOR + 1) if serving else [n for n in WALKED if n > plan.tensor]
         stages = range(plan.pipeline + 1, min(STAGES, self.needs.model.layers) + 1) if serving else WALKED
-        yield from self._least("tensor", "tensor ranks", [{"tensor": n} for n in tensor])
-        if not serving:
-            yield from self._least("tensor", "tensor ranks, tokens divided too", [
-                {"tensor": n, "sequence": True} for n in tensor
-            ])  # fmt: skip
+        if serving:
+            yield from self._least("tensor", "tensor ranks", [{"tensor": n} for n in tensor])
+        else:  # where tokens can be divided, too, that needs less
+            words = "tensor ranks, tokens divided too"
+            found = [*self._least("tensor", words, [{"tensor": n, "sequence": True} for n in tensor])]
+            yield from found or self._least("tensor", "tensor ranks", [{"tensor": n} for n in tensor])
         yield from self._least("pipeline", "stages", [{"pipeline": n} for n in stages if n > plan.pipeline])
         if not serving:
             yield from self._replicas()
@@ -224,7 +225,7 @@ class Remedies:
         for sets in plans:
             try:
                 case = replace(self.case, plan=replace(self.case.plan, **sets))
-                if self.needs.resident(case) > self.room:
+                if not self.needs.within(case, self.room):
                     continue
             except AssayError:  # the model does not divide so
                 continue
@@ -267,12 +268,17 @@ class Remedies:
 
 def largest_batch(needs: Needs, case: Case, room: int) -> int | None:
     """The largest batch at the case's context that fits."""
-    return largest(_growing(needs, case, "batch"), room, None, case.batch)
+    return largest(_growing(needs, case, "batch"), room, None, case.batch, _floor(needs, case))
 
 
 def longest_context(needs: Needs, case: Case, room: int, most: int | None) -> int | None:
     """The longest context at the case's batch that fits, `most` at most."""
-    return largest(_growing(needs, case, "context"), room, most, case.context)
+    return largest(_growing(needs, case, "context"), room, most, case.context, _floor(needs, case))
+
+
+def _floor(needs: Needs, case: Case) -> int | None:
+    """What a step of training needs at least; None of inference, whose every pass is found fast."""
+    return needs.resident(case) if isinstance(case.work, Learning) else None
 
 
 def _growing(needs: Needs, case: Case, name: str) -> Callable[[int], int]:

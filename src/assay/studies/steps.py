@@ -81,7 +81,8 @@ def _repeated(model: Model) -> tuple[int, int, int] | None:
                 run += 1
                 continue
             often = run // period + 1
-            if often > FIRST + LAST[1] and (best is None or often * period > best[1] * best[2]):
+            walked = 2 * (len(kinds) - often * period) + (2 * FIRST + sum(LAST)) * period
+            if walked < len(kinds) and (best is None or often * period > best[1] * best[2]):
                 best = (start, period, often)
             start, run = at - period + 1, 0
     return best
