@@ -54,6 +54,8 @@ def test_divided_tokens_send_as_much() -> None:
     assert one.sent == {"tensor": (4 * LAYERS + 2) * STREAM * 7 // 8}
     (plain,) = served(tensor=8).ranks
     assert one.sent == plain.sent
+    both = [sharded(assay.load(LLAMA), Plan(tensor=8, sequence=s), train=True, tokens=N) for s in (False, True)]
+    assert both[0].ranks[0].sent == both[1].ranks[0].sent
 
 
 def test_backward_sends_as_much_again() -> None:

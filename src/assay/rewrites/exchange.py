@@ -15,7 +15,8 @@ from assay.rewrites.split import Split, of_those_here
 from assay.spec import Attrs, Axes, Block, Op, Tensor, Weight
 
 ROWS = "nt"  # the tokens that are a rank's own
-WHOLE, OWN, SOME, PART = "whole", "own", "some", "part"
+# given: whole, to products of which ranks have parts alone, so that each has a part of its gradient
+WHOLE, OWN, SOME, PART, GIVEN = "whole", "own", "some", "part", "given"
 _INDEX = ("ids", "at", "type")  # they have no gradient
 
 
@@ -29,6 +30,7 @@ class Exchange:
         self.states = states
         self.name = name
         self.ops: list[Op] = []
+        self.index = 0
         self.stored: dict[str, Weight] = dict(block.stored)
         self.axes: dict[str, Axes] = {}
         self.made: dict[tuple[str, str], str] = {}  # of a tensor, another way to hold it
@@ -37,7 +39,8 @@ class Exchange:
 
     def run(self) -> Block:
         """The block of one rank."""
-        for op in self.block.ops:
+        for index, op in enumerate(self.block.ops):
+            self.index = index
             self._op(op)
         for name in [name for name in self.axes if self.states[name] == PART]:
             self._summed(name)
@@ -79,7 +82,20 @@ class Exchange:
         elif SOME in states and self._alone(op):
             self._some(op)
         else:
-            self._emit(replace(op, inputs=tuple(self._whole(t) for t in op.inputs)), WHOLE)
+            state = GIVEN if SOME in states and self._read_apart(op) else WHOLE
+            self._emit(replace(op, inputs=tuple(self._whole(t, state == WHOLE) for t in op.inputs)), state)
+
+    def _read_apart(self, op: Op) -> bool:
+        """True where products with divided weights alone read what an op makes."""
+        found = False
+        for later in self.block.ops[self.index + 1 :]:
+            if op.name in {t.name for t in later.activations}:
+                found = True
+                if not any(map(self.split.of, later.weights)):
+                    return False
+            if later.name == op.name:
+                return found
+        return found
 
     def _met(self, tensor: Tensor) -> None:
         """A tensor that comes from another block."""
@@ -118,10 +134,12 @@ class Exchange:
 
         self._emit(replace(op, inputs=tuple(map(some, op.inputs)), axes=_rows(op.axes)), SOME)
 
-    def _whole(self, tensor: Tensor) -> Tensor:
-        """A tensor with all tokens, for what every rank does alike: its gradient is whole on each."""
+    def _whole(self, tensor: Tensor, alike: bool) -> Tensor:
+        """A tensor with all tokens; where every rank goes on `alike` its gradient is whole on each."""
         if tensor.is_weight or self.states[tensor.name] != SOME:
             return tensor
+        if not alike:
+            return self._gathered(tensor, "all", self.group)
         return self._gathered(tensor, "whole", (*self.group, ("alike", True)))
 
     def _gathered(self, tensor: Tensor, way: str, attrs: Attrs) -> Tensor:
@@ -142,7 +160,7 @@ class Exchange:
         self._agree(op)
 
         def read(tensor: Tensor) -> Tensor:
-            if tensor.is_weight or self.states[tensor.name] in (OWN, PART):
+            if tensor.is_weight or self.states[tensor.name] in (OWN, PART, GIVEN):
                 return tensor
             if self.states[tensor.name] == SOME:
                 return self._gathered(tensor, "all", self.group)
