@@ -195,6 +195,25 @@ def test_every_moment_is_the_sum_of_its_parts() -> None:
     assert step.timeline[-1].parts["gradients"] == 2 * p
 
 
+@pytest.mark.parametrize(
+    ("name", "given"),
+    [
+        ("bert-base", 8 * 2 * (64 + 64)),  # ids and labels
+        ("t5-small", 8 * 2 * (64 + 64 + 64)),  # the encoder's ids, the decoder's, labels
+        ("whisper-tiny", 2 * 2 * 80 * 3000 + 8 * 2 * (64 + 64)),  # 80 mel bands in bf16
+    ],
+)
+@pytest.mark.parametrize("chunk", [None, 24])
+def test_what_a_pass_is_given(name: str, given: int, chunk: int | None) -> None:
+    step = assay.training_memory(assay.load(name), 2, 64, logits_chunk=chunk)
+    assert {moment.parts["inputs"] for moment in step.timeline} == {given}
+
+
+def test_a_stage_is_given_what_the_one_before_has_not_made() -> None:
+    made = assay.sharded(assay.load("gpt-2"), assay.Plan(pipeline=3), train=True, batch=2, tokens=64)
+    assert [one.parts.get("inputs", 0) for one in made.ranks] == [8 * 2 * 64, 0, 8 * 2 * 64]  # ids; nothing; labels
+
+
 def test_a_layer_of_llama_by_hand() -> None:
     """In bf16 by the public implementation, its attention fused: norms 2 x (4 + 2 + 2), q k v o 2 each, MLP 4 x 2."""
     n, d, kv, f, h = 2048, 4096, 1024, 14336, 32

@@ -91,3 +91,8 @@ def keeps_state(op: Op) -> bool:
 def hands_over(op: Op) -> bool:
     """True where the next stage goes on."""
     return op.kind == "send"
+
+
+def takes_over(op: Op) -> bool:
+    """True where it goes on with what the stage before has made."""
+    return op.kind == "receive"

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from assay.errors import SettingError
-from assay.kinds.dividing import hands_over
+from assay.kinds.dividing import hands_over, takes_over
+from assay.kinds.training import INPUT
 from assay.readings.binding import as_model
 from assay.readings.optimizers import Optimizer
 from assay.readings.precision import Precision
@@ -14,7 +15,7 @@ from assay.readings.setting import Setting, setting
 from assay.readings.states import States, states
 from assay.readings.walk import Spot, Walk
 from assay.records import dataclass, field
-from assay.rewrites.loss import in_chunks, with_loss
+from assay.rewrites.loss import LABELS, in_chunks, with_loss
 from assay.rewrites.policies import executed
 from assay.rewrites.recompute import recompute as again
 from assay.size import all_integers, lift
@@ -171,7 +172,7 @@ def training_memory(
     library = (
         (WORKSPACE if device == "cuda" else 0) if workspace is None else int(lift(workspace, "workspace", least=0))
     )
-    inputs = 2 * INDEX_BYTES * int(asked.batch) * int(asked.tokens)
+    inputs = _given(walk) + (0 if ends else INDEX_BYTES * int(asked.batch) * int(asked.tokens))
     base = {**_named(held), "inputs": inputs, "workspace": library}
     saved, loss, layers = _kept(walk)
     if others := int(lift(in_flight, "in_flight")) - 1:
@@ -199,6 +200,14 @@ def _unknown(walk: Walk) -> list[str]:
     kinds = ", ".join(walk.unknown)
     dtype = walk.tape.dtype
     return [f"what is kept of {kinds} in {dtype} is not known, and not in it"] if kinds else []
+
+
+def _given(walk: Walk) -> int:
+    """Bytes of what a pass is given beside labels: ids of tokens, of an encoder's too, images and sounds."""
+    passed = walk.ran[0, 0].given if takes_over(walk.ran[0, 0].op) else []  # a tensor of its own where it is received
+    apart = {id(value.store) for value in (*passed, *(v for v in [walk.values.get(LABELS)] if v is not None))}
+    stores = (store for store in walk.tape.there if store.origin == INPUT and id(store) not in apart)
+    return sum(int(store.bytes) for store in stores)
 
 
 def _work(walk: Walk) -> Work:

@@ -19,7 +19,7 @@ SAYS = {
     "gradients": "of parameters",
     "saved": "activations kept for the backward pass",
     "passing": "activations and gradients on their way",
-    "inputs": "token ids and labels",
+    "inputs": "what a pass is given",
     "workspace": "of the matrix library",
 }
 STANDING = {"workspace": "measured"}  # what no description says; what autograd keeps hangs on the policy

@@ -11,6 +11,7 @@ from assay.records import replace
 from assay.spec import Block, Model, Op, Segment, Tensor
 
 PART = "head.loss"
+LABELS = "labels"
 
 
 def with_loss(model: Model, shifted: bool = False) -> Model:
@@ -28,7 +29,7 @@ def _ended(block: Block, name: str, shifted: bool) -> Block:
         raise SettingError(f"{name} ends in {last.name}[{' '.join(last.axes)}]; a loss is known of logits [b t V]")
     logits = Tensor(last.name, last.axes)
     wide, logs = Tensor(f"{last.name}.wide", last.axes), Tensor(f"{last.name}.logs", last.axes)
-    labels = Tensor("labels", last.axes[:-1])
+    labels = Tensor(LABELS, last.axes[:-1])
     ops = (
         Op(wide.name, "cast", (logits,), last.axes, (("to", "fp32"),), PART),
         Op(logs.name, "log_softmax", (wide,), last.axes, (), PART),
