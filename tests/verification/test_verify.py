@@ -264,6 +264,7 @@ SHRUNK: dict[str, dict[str, Any]] = {
         "decoder": {**BERT, "is_decoder": True, "add_cross_attention": True},
     },
     "positions on a page": {"model_type": "layoutlm", "num_hidden_layers": 2, "vocab_size": 96},
+    "an adapter that a whole text chooses": {"model_type": "xmod", "num_hidden_layers": 2, "vocab_size": 96},
     "sounds of any length": {"model_type": "voxtral_realtime"},
 }
 

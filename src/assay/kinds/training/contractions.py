@@ -107,16 +107,18 @@ def select(at: Passing, x: Value, index: Value) -> Value:
     (experts,) = [a for a in weight.axes if a not in op.axes and a not in x.axes]
     summed = tuple(a for a in x.axes if a in weight.axes)
     made = tuple(a for a in op.axes if a in weight.axes)
+    lead = tuple(a for a in op.axes if a not in made)  # one choice may be of all tokens of a text
+    lead = index.axes if set(lead) == set(index.axes) else lead
     matrices = at.weight(weight, (experts,), made, summed)
     bias = at.weight(op.weights[1], (experts,), made) if len(op.weights) > 1 else None
     given, matrices = x.dtype, tape.lower(matrices)
-    order = tape.near(("routing", index.store), lambda: tape.new(index.axes, dtype=INDEX))
-    rows = tape.lower(tape.new((*index.axes, *summed), x.grad, x.dtype))
+    order = tape.near(("routing", index.store), lambda: tape.new(lead, dtype=INDEX))
+    rows = tape.lower(tape.new((*lead, *summed), x.grad, x.dtype))
     if x.grad:
         tape.keep(order)
     tape.keep(*([rows] if matrices.grad else []), *([matrices] if x.grad else []))
     grad = x.grad or matrices.grad or (bias is not None and bias.grad)
-    each = tape.read(tape.new((*index.axes, *made), dtype=rows.dtype), rows, order)  # their gradients are seen in one
+    each = tape.read(tape.new((*lead, *made), dtype=rows.dtype), rows, order)  # their gradients are seen in one
     y = tape.read(tape.new(each.axes, grad, rows.dtype), each)
     y = tape.cast(y, given)  # what it is put into has the dtype of what came
     if y.grad:
@@ -124,7 +126,7 @@ def select(at: Passing, x: Value, index: Value) -> Value:
     empty = tape.new(y.axes, dtype=y.dtype)
     y = tape.read(tape.new(y.axes, y.grad, y.dtype), y, empty, order)
     if op.attr("none"):  # the choice of no expert gives nothing
-        y = tape.masked_fill(y, tape.new(index.axes, dtype=FLAG))
+        y = tape.masked_fill(y, tape.new(lead, dtype=FLAG))
     return tape.order(y, op.axes)
 
 
