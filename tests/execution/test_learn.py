@@ -197,6 +197,13 @@ def test_a_run_goes_on_by_its_own_recipe(tmp_path: Path) -> None:
         assay.learn(small(), counting, 3, save=tmp_path, resume=True, recipe=assay.Recipe(rate=0.5))
 
 
+def test_what_does_not_learn() -> None:
+    with pytest.raises(assay.BuildError, match="it trains what assay.build made, not Linear"):
+        assay.learn(torch.nn.Linear(2, 2), counting, 1)  # type: ignore[arg-type]
+    with pytest.raises(assay.BuildError, match="a batch is a Batch, not tuple"):
+        assay.learn(small(), lambda step: (1, 2), 1)  # type: ignore[arg-type, return-value]
+
+
 def test_targets_of_another_shape() -> None:
     batch = counting(0)
     with pytest.raises(assay.BuildError, match=r"targets have the shape \[\d+, 3\]; there are logits of \[\d+, \d+\]"):

@@ -112,6 +112,10 @@ def learn(
     need_torch()
     from torch.nn.utils import clip_grad_norm_
 
+    from assay.execution.module import Executable
+
+    if not isinstance(module, Executable):
+        raise BuildError(f"it trains what assay.build made, not {type(module).__name__}")
     how = recipe or Recipe()
     if steps < 1 or (every is not None and every < 1):
         raise SettingError(f"steps is {steps}, every {every}; at least 1 is allowed")
@@ -151,6 +155,8 @@ def loss_of(module: Executable, batch: Batch) -> Tensor:
     """The mean cross-entropy of a batch's targets, in nats."""
     from torch.nn import functional
 
+    if not isinstance(batch, Batch):
+        raise BuildError(f"a batch is a Batch, not {type(batch).__name__}")
     logits = module(batch.tokens, batch.source, mask=batch.mask, source_mask=batch.source_mask)
     if batch.targets.shape != logits.shape[:2]:
         here, should = list(batch.targets.shape), list(logits.shape[:2])
