@@ -140,6 +140,16 @@ def test_keys_stand_upright_in_formulas() -> None:
     assert key in made.latex()
 
 
+@pytest.mark.parametrize("family", ["llava", "gemma3", "llama4", "t5gemma2"])
+def test_letters_of_many_kinds_of_layers_keep_their_keys(family: str) -> None:
+    model = assay.load({"model_type": family})
+    lines = str(assay.explain(model, "flops", images=1)).splitlines()
+    assert max(map(len, lines)) <= 100
+    legend = lines[lines.index("letters") + 1 :]
+    assert any(line.endswith(("text_config.hidden_size", "decoder.hidden_size")) for line in legend)
+    assert any(line.endswith("--tokens") for line in legend)
+
+
 @pytest.mark.parametrize("preset", SHAPES)
 def test_markdown(capsys: pytest.CaptureFixture[str], preset: str) -> None:
     out = answer(capsys, "explain", preset, "flops", "--format", "markdown")

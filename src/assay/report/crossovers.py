@@ -11,7 +11,7 @@ from assay.readings.crossovers import AMOUNTS, COMPARISONS, Comparison, Crossove
 from assay.readings.letters import MISSING, SETTING, Letter, algebra
 from assay.readings.words import is_expression
 from assay.report.algebra import TEXT, joined, quotient, rank, split, terms, write
-from assay.report.explain_text import folded
+from assay.report.explain_text import folded, legend_table
 from assay.report.table import WIDTH, Style, table, wrap
 from assay.report.units import digits, share
 from assay.spec import Model
@@ -132,7 +132,7 @@ def _letters(made: Sequence[Crossover]) -> list[str]:
     tied = dict.fromkeys(
         f"{write(tie.left)} = {write(tie.right)}" for one in made if one.formula is not None for tie in one.ties
     )
-    lines = table(rows, "<><<")
+    lines = legend_table(rows)
     return [*lines, *wrap(f"formulas use that here {', '.join(tied)}", "")] if tied else lines
 
 

@@ -10,11 +10,13 @@ from assay.readings.explain import FIGURES, Derivation, Stage, Step, Sum
 from assay.readings.letters import SETTING, Letter
 from assay.readings.words import is_expression
 from assay.report.algebra import TEXT, Script, joined, rank, split, terms, write
-from assay.report.table import WIDTH, Style, table, wrap
-from assay.report.units import digits, layer_ranges
+from assay.report.table import INDENT, WIDTH, Style, table, wrap
+from assay.report.units import digits, layer_ranges, shorten
 from assay.spec import Op
 
 MARK = "    "
+KEYS = 40  # characters for keys, at most, where there is little room
+KINDS = 2  # of layers that a letter names
 NO_KEY = "no key of its own"  # the same in all models of its type
 
 
@@ -88,7 +90,7 @@ def _widths(made: Derivation) -> Widths:
 
 
 def _stage(made: Derivation, stage: Stage, known: dict[Any, str], widths: Widths, style: Style) -> list[str]:
-    lines = [style.bold(heading(stage))]
+    lines = [style.bold(shorten(heading(stage), WIDTH))]
     for part in stage.parts:
         mark = signature(part)
         if mark in known and len(part.steps) > 1:
@@ -221,8 +223,9 @@ def derived(axis: str, letter: Letter, made: Derivation) -> str:
 
 
 def place(letter: Letter) -> str:
-    """The kinds of layers a letter is of, where another one goes by the same name."""
-    return ", ".join(letter.where) if split(str(letter.symbol))[1] else ""
+    """The first kinds of layers a letter is of, where another one goes by the same name."""
+    kinds = list(dict.fromkeys(letter.where)) if split(str(letter.symbol))[1] else []
+    return ", ".join(kinds[:KINDS]) + (" …" if len(kinds) > KINDS else "")
 
 
 def legend_rows(made: Derivation, script: Script) -> list[list[str]]:
@@ -235,4 +238,11 @@ def legend_rows(made: Derivation, script: Script) -> list[list[str]]:
 
 
 def _legend(made: Derivation) -> list[str]:
-    return table(legend_rows(made, TEXT), "<><<")
+    return legend_table(legend_rows(made, TEXT))
+
+
+def legend_table(rows: list[list[str]]) -> list[str]:
+    """Letters with what they are, shortened where that leaves no room for the keys."""
+    first, second, _, last = (max(map(len, column)) for column in zip(*rows, strict=True))
+    room = WIDTH - len(INDENT) - first - second - min(last, KEYS) - 6
+    return table([[letter, value, shorten(says, room), key] for letter, value, says, key in rows], "<><<")
