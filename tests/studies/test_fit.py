@@ -174,6 +174,27 @@ def test_prompts_one_at_a_time() -> None:
     assert made.batch.value == (made.room - 16_060_522_496 - one.part("activations")) // (8000 * 131_072)
 
 
+@pytest.mark.parametrize("weights", [None, "nf4", "fp8"])
+def test_adapters_alone(weights: str | None) -> None:
+    """r (in + out) parameters beside each matrix of a layer, their two states; the rest as it is stored."""
+    model = assay.load("llama-3-8b")
+    asked: dict[str, Any] = {"context": 2000, "recompute": "layer", "lora": 16, "weights": weights}
+    made = assay.fit(model, "rtx-4090", batch=2, train=True, **asked)
+    pairs = [(4096, 4096), (4096, 1024), (4096, 1024), (4096, 4096), (4096, 14336), (4096, 14336), (14336, 4096)]
+    adapters = 32 * 16 * sum(a + b for a, b in pairs)
+    matrices = 32 * sum(a * b for a, b in pairs)
+    rest = 8_030_261_248 - matrices
+    # nf4: half a byte, a float32 maximum for 64, a table of 16 float32 for each matrix; what is no matrix in bf16
+    plain = {None: 2 * 8_030_261_248, "fp8": 8_030_261_248}
+    frozen = plain.get(weights, matrices // 2 + 4 * matrices // 64 + 32 * 7 * 64 + 2 * rest)
+    assert made.need.parts["parameters"] == 2 * adapters + frozen
+    assert made.need.parts["optimizer"] == pytest.approx(4 * adapters, rel=1e-4)
+    wanted = assay.lora(model, 16, "all-linear")
+    if weights != "nf4":
+        step = assay.training_memory(wanted, 2, 2000, recompute="layer", workspace=0, frozen=weights)
+        assert made.need.bytes == step.peak.bytes
+
+
 # --- many chips ---
 
 PLANS = [
@@ -257,6 +278,7 @@ MENDED = [
         {"context": 8000, "batch": 2, "train": True, "attention": "plain", "precision": "mixed"},
     ),
     ("llama-3-8b", "h100", {"context": 8000, "batch": 2, "train": True, "plan": assay.Plan(data=8, zero=1)}),
+    ("llama-3-8b", "rtx-4090", {"context": 2000, "train": True}),
 ]
 
 
@@ -459,6 +481,9 @@ def test_a_step_of_fewer_layers_is_the_same(name: str, asked: dict[str, Any]) ->
         ({"train": True, "cache": "fp8"}, "cache is fp8; it is of inference, and training is asked about"),
         ({"train": True, "optimizer": "adamax"}, "optimizer is 'adamax'; known: sgd"),
         ({"train": True, "context": 10**6, "recompute": "all"}, "recompute is 'all'; known: none, attention, layer"),
+        ({"train": True, "weights": "nf4"}, "weights is nf4; it is of inference, and training is asked about"),
+        ({"lora": 8}, "lora is 8; it is of training, and inference is asked about"),
+        ({"train": True, "lora": 0}, "lora is 0; it must be an integer of at least 1"),
         ({"weights": "int3"}, "weights is 'int3'; known: .*"),
         ({"policy": "transformers", "prompts": 1}, "prompts is 1; the policy transformers reads all sequences"),
         ({"policy": "transformers", "page": 16}, "page is 16; the policy transformers keeps its cache in no pages"),

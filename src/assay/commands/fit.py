@@ -23,6 +23,7 @@ examples:
   assay fit llama-3-70b --gpu h100 --gpus 2 --context 8192 --batch 4
   assay fit llama-3-8b --gpu rtx-4090 --context 32k --weights awq --cache fp8 --chunk 2048
   assay fit llama-3-8b --gpu h100 --context 8192 --train --recompute layer --optimizer adamw-8bit
+  assay fit llama-3-8b --gpu rtx-4090 --context 2k --train --lora 16 --weights nf4 --recompute layer
   assay fit llama-3-70b --gpu h100 --train --tensor 8 --sequence --pipeline 4 --data 2 --zero 1"""
 
 _SIZES = {
@@ -38,6 +39,7 @@ _SIZES = {
     "sounds": 0,
     "accumulation": 1,
     "logits_chunk": 1,
+    "lora": 1,
     "reserve": 0,
 }
 _WORDS = ("weights", "cache", "state", "logits", "latent", "optimizer", "precision", "attention", "policy")
@@ -100,6 +102,7 @@ def _parser() -> Parser:
     learn("--accumulation", metavar="K", default="1", help="passes added up before a step; 1 if not given")
     learn("--logits-chunk", metavar="N", help="tokens that head and loss run for at a time; all if not given")
     learn("--dropout", metavar="P", help="the rate of dropout, whose masks are kept; none if not given")
+    learn("--lora", metavar="R", help="adapters of rank R trained alone; --weights is then the format of the rest")
     plan = made.add_argument_group("plan").add_argument
     plan("--tensor", metavar="T", help="ranks that divide heads, inner widths and vocabulary")
     plan("--sequence", action="store_true", help="they divide the tokens of norms and residual stream, too")

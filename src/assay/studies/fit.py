@@ -28,6 +28,7 @@ OF_TRAINING = {
     "accumulation": 1,
     "logits_chunk": None,
     "dropout": 0,
+    "lora": None,
 }
 OF_INFERENCE = {
     "weights": None,
@@ -129,6 +130,7 @@ def fit(
     accumulation: int = 1,
     logits_chunk: int | None = None,
     dropout: float = 0.0,
+    lora: int | None = None,
     attention: str = "fused",
     policy: str | None = None,
     changes: bool = True,
@@ -139,7 +141,8 @@ def fit(
     at a time, of `prompts` sequences at a time, all where None; `weights` is a dtype or a format (fp8-blocks,
     int8-rows, gptq, awq, nf4), `page` the tokens of a page of the cache. With `train` a step runs on `batch` sequences
     for each replica; `optimizer`, `precision`, `recompute`, `accumulation`, `logits_chunk`, `dropout` are as in
-    `training_memory`. `policy` says whose execution it is: serving, ours or transformers; in training ours,
+    `training_memory`; with `lora` adapters of that rank are trained alone, `weights` is then the format of the rest.
+    `policy` says whose execution it is: serving, ours or transformers; in training ours,
     transformers or megatron. Where there are several chips and no plan, inference divides tensors, training replicas
     with ZeRO 3. `reserve` are bytes that are not for the model, by default what a matrix library was measured to hold.
     `changes` False leaves out the search for what would make it fit. Sizes are integers. Raises SettingError,
@@ -159,6 +162,8 @@ def fit(
             attention,
             policy or "transformers",
             dropout,
+            _optional(lora, "lora"),
+            weights,
         )
     else:
         work = Serving(
@@ -268,6 +273,8 @@ class _Question:
         claimed = self.model.trained
         if self.model.positions is None and claimed is not None and self.case.context > claimed:
             yield f"{self.case.context:,} tokens are beyond the {claimed:,} that the config claims"
+        if self.case.work.weights in FORMATS or self.model.scheme is not None:
+            yield "weights are multiplied as they are stored: a wider copy that a library makes of one is not in it"
         if self.given is None:
             held = self.reserve(self.chip)
             yield (
@@ -331,6 +338,8 @@ def _check(model: Model, plan: Plan, train: bool, given: Mapping[str, object]) -
     """Raise SettingError for what is asked of the other of training and inference, or of a model without a cache."""
     this, other = ("training", "inference") if train else ("inference", "training")
     others = {name: (given[name], usual) for name, usual in (OF_INFERENCE if train else OF_TRAINING).items()}
+    if train and given["lora"] is not None:
+        del others["weights"]
     if not train:
         others |= {"zero": (plan.zero, 0), "microbatches": (plan.microbatches, None)}
     for name, (value, usual) in others.items():

@@ -25,7 +25,7 @@ SAYS = {
     "states": "of recurrences",
     "activations": "at the fullest moment",
     "logits": "",
-    "parameters": "with what is gathered",
+    "parameters": "",
     "gradients": "",
     "optimizer": "states and master copies",
     "loss": "head and loss",
@@ -80,6 +80,8 @@ def _work(work: Any) -> Iterator[str]:
             yield f"{digits(work.prompts)} of them together"
         yield f"logits {work.logits}"
     else:
+        if work.lora:
+            yield f"adapters of rank {digits(work.lora)} alone, other weights {work.weights or 'as parameters'}"
         yield f"optimizer {work.optimizer if isinstance(work.optimizer, str) else work.optimizer.name}"
         yield f"precision {work.precision if isinstance(work.precision, str) else work.precision.name}"
         yield f"recomputed {work.recompute}"
@@ -117,7 +119,7 @@ def _rank(made: Fit) -> str:
 
 def _parts(made: Fit, style: Style) -> list[str]:
     rows = [
-        [name, decimal_bytes(size), share(size, made.need.bytes), digits(size), SAYS.get(name, "")]
+        [name, decimal_bytes(size), share(size, made.need.bytes), digits(size), _says(name, made)]
         for name, size in made.need.parts.items()
     ]
     rows.append(["total", decimal_bytes(made.need.bytes), "", digits(made.need.bytes), ""])
@@ -126,6 +128,11 @@ def _parts(made: Fit, style: Style) -> list[str]:
         others = [[n.rank.name, decimal_bytes(n.bytes), plural(n.rank.count, "rank")] for n in made.ranks]
         lines += ["", *table(others, "<>>", ["ranks that differ", "needed", ""], style, indent="")]
     return lines
+
+
+def _says(name: str, made: Fit) -> str:
+    whole = name == "parameters" and made.case.plan.zero == 3
+    return "a share, and the largest layer whole" if whole else SAYS.get(name, "")
 
 
 def _limits(made: Fit) -> list[str]:

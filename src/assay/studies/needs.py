@@ -17,6 +17,7 @@ from assay.readings.precision import Precision
 from assay.readings.states import States, states
 from assay.readings.step import DIVIDED
 from assay.records import dataclass, field, replace
+from assay.rewrites.adapters import ALL_LINEAR, lora
 from assay.rewrites.plan import Plan, Rank
 from assay.rewrites.quantize import quantize
 from assay.rewrites.shard import shard
@@ -60,7 +61,11 @@ class Serving:
 
 @dataclass(frozen=True)
 class Learning:
-    """How training is done: as `training_memory` takes it."""
+    """How training is done: as `training_memory` takes it.
+
+    With `lora` low-rank adapters of that rank beside every matrix of a layer are trained alone; `weights` is then the
+    dtype of the rest, or one of FORMATS.
+    """
 
     optimizer: str | Optimizer = "adamw"
     precision: str | Precision = "bf16"
@@ -70,6 +75,13 @@ class Learning:
     attention: str = "fused"
     policy: str = "transformers"
     dropout: float = 0.0
+    lora: int | None = None
+    weights: str | None = None
+
+    @property
+    def frozen(self) -> str | None:
+        """The dtype of what is not trained, where it is one."""
+        return None if self.weights in FORMATS else self.weights
 
 
 @dataclass(frozen=True)
@@ -137,20 +149,20 @@ class Needs:
 
     def ranks(self, case: Case) -> tuple[Rank, ...]:
         """The ranks that differ. Raises SettingError for a plan that the model cannot have."""
-        wanted = case.work.weights if isinstance(case.work, Serving) else None
-        name = wanted if wanted in FORMATS else None
-        plan = case.plan
+        work, plan = case.work, case.plan
+        name = work.weights if work.weights in FORMATS else None
+        rank = work.lora if isinstance(work, Learning) else None
         alone = replace(plan, data=1, zero=0) if plan.expert == 1 else replace(plan, zero=0)  # replicas hold alike
-        if (alone, name) not in self._ranks:
+        key = (alone, name, rank)
+        if key not in self._ranks:
             model = self.model
             if name is not None:
                 model = quantize(model, scheme_of(name, model.family, model.dtype))
-            self._ranks[alone, name] = shard(model, alone)
+            if rank is not None:
+                model = lora(model, rank, ALL_LINEAR)
+            self._ranks[key] = shard(model, alone)
         more = plan.data // alone.data
-        named = [
-            (r.name if r.name != "the one rank" or plan.world == 1 else "every rank", r)
-            for r in self._ranks[alone, name]
-        ]
+        named = [(r.name if r.name != "the one rank" or plan.world == 1 else "every rank", r) for r in self._ranks[key]]
         return tuple(replace(r, name=said, count=r.count * more, plan=plan) for said, r in named)
 
     # --- inference ---
@@ -248,12 +260,14 @@ class Needs:
         """The states of a rank, and their bytes by part without gradients."""
         work, plan = case.work, case.plan
         assert isinstance(work, Learning)
-        key = (id(rank.model), work.optimizer, work.precision, _passes(case), plan.zero, plan.data, plan.replicas)
+        how = (work.optimizer, work.precision, work.frozen, _passes(case))
+        key = (id(rank.model), *how, plan.zero, plan.data, plan.replicas)
         if key not in self._states:
             held = states(
                 rank.model,
                 optimizer=work.optimizer,
                 precision=work.precision,
+                frozen=work.frozen,
                 accumulation=_passes(case),
                 zero=plan.zero,
                 shards=plan.data,

@@ -16,6 +16,7 @@ from assay.studies.needs import FORMATS, Case, Learning, Need, Needs, Serving, s
 
 CHUNKS = (8192, 2048, 512)  # tokens of a prompt read at a time
 LOGITS_CHUNK = 1024
+LORA, FROZEN = 16, "nf4"  # the rank of adapters, and the format of what they stand beside
 TENSOR, STAGES, REPLICAS = 64, 64, 4096  # ranks that are tried at most
 WALKED = (2, 4, 8, 16, 32)  # the same in training, where each number is a step to walk through
 PAIRS = 5  # that are told
@@ -197,9 +198,20 @@ class Remedies:
             says = f"batch 1, {many:,} passes added up before a step"
             sets = {"batch": 1, "accumulation": many}
             yield Option("batch", says, sets, lambda c: replace(c, batch=1, work=replace(c.work, accumulation=many)))
+        yield from self._states(work)
+
+    def _states(self, work: Learning) -> Iterator[Option]:
+        """What is held of each parameter."""
         for name in ("adamw-8bit", "adafactor"):
             if name != work.optimizer and name in OPTIMIZERS:
                 yield self._work("optimizer", f"optimizer {name}", optimizer=name)
+        if work.lora is None:
+            yield self._work("trained", f"adapters of rank {LORA} trained alone (LoRA)", lora=LORA)
+            yield self._work(
+                "trained", f"adapters of rank {LORA} beside weights in {FROZEN} (QLoRA)", lora=LORA, weights=FROZEN
+            )
+        elif work.weights is None:
+            yield self._work("trained", f"weights that are not trained in {FROZEN} (QLoRA)", weights=FROZEN)
         if work.precision != "bf16":
             yield self._work("precision", "precision bf16, optimizer and all", precision="bf16")
 
