@@ -15,7 +15,7 @@ from assay.report.units import digits, layer_ranges, shorten
 from assay.spec import Op
 
 MARK = "    "
-KEYS = 40  # characters for keys, at most, where there is little room
+KEYS = 32  # characters for keys, at most, where there is little room
 KINDS = 2  # of layers that a letter names
 NO_KEY = "no key of its own"  # the same in all models of its type
 
