@@ -223,7 +223,4 @@ def _change(one: Change) -> dict[str, Any]:
 
 def _plain(record: Any) -> Mapping[str, Any]:
     """The fields of a record, those that are records themselves by their names."""
-    from dataclasses import fields
-
-    values = {one.name: getattr(record, one.name) for one in fields(record)}
-    return {name: getattr(value, "name", value) for name, value in values.items()}
+    return {name: getattr(value, "name", value) for name, value in vars(record).items()}
