@@ -223,4 +223,5 @@ def _change(one: Change) -> dict[str, Any]:
 
 def _plain(record: Any) -> Mapping[str, Any]:
     """The fields of a record, those that are records themselves by their names."""
-    return {name: getattr(value, "name", value) for name, value in vars(record).items()}
+    values = {name: getattr(record, name) for name in record.__match_args__}
+    return {name: getattr(value, "name", value) for name, value in values.items()}
