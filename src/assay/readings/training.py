@@ -209,7 +209,8 @@ class Traced(Forward):
     def finish(self) -> Iterator[tuple[Segment, list[TrainedOp]]]:
         """Every layer's ops, with the backward pass of those that the last result depends on."""
         reached = self._reached(set())
-        saved = self._saved(self._reached({*self.needed}))
+        last = self.layers[-1].segment.block.ops if self.layers else ()  # what earlier layers left is let go of
+        saved = self._saved(self._reached({op.name for op in last} & self.needed))
         for place, row in enumerate(self.layers):
             yield row.segment, [self._op(row, place, index, reached, saved) for index in range(len(row.needs))]
 

@@ -59,7 +59,7 @@ class _Plan:
         self.tables: set[Node] = set()
         self.least: list[tuple[Node, Node]] = []  # the first at least twice the second
         self.spans: set[int] = set()
-        self.carried: dict[tuple[str, int], Node] = {}
+        self.carried: dict[tuple[str, int, int], Node] = {}  # by name, place and size
         self.stored: dict[str, list[Node]] = {}
         for segment in model.segments:
             for block in (segment.block, segment.absorbed):
@@ -118,9 +118,8 @@ class _Plan:
         for place, axis in enumerate(axes):
             node = self._node(block, axis)
             if node is not None:
-                known = self.carried.setdefault((name, place), node)
-                if known[1] == node[1]:
-                    self._union(known, node)
+                known = self.carried.setdefault((name, place, node[1]), node)
+                self._union(known, node)
 
     def _store(self, path: str, nodes: list[Node]) -> None:
         """One tensor has one shape."""
@@ -202,7 +201,7 @@ class _Plan:
 
     def _sizes(self) -> dict[Node, int]:
         made: dict[Node, int] = {}
-        roots = sorted({self._find(node) for node in [*self.parent]}, key=lambda node: node[1])
+        roots = sorted({self._find(node) for node in [*self.parent]}, key=lambda node: (node[1], node[0]))
         fixed = {self._find(node) for node in self.fixed}
         for group in self._groups():
             sizes = [root[1] for root in group]

@@ -111,13 +111,12 @@ class _Run:
         net = self.watched.model
         for layer in [*net.source_plan, *net.plan]:
             for name, axes, _ in layer.reads:
-                if name in made or name in found or name in GIVEN:
-                    continue
+                index = is_index(name, layer.block.ops)
+                if name in made or name in found or name in GIVEN or ("n" in axes and not index):
+                    continue  # what another model made of each token is not known
                 sizes = bind(layer.block, placed(layer.segment, asked.sizes())).sizes
                 shape = [int(sizes[axis]) for axis in axes]
-                found[name] = (
-                    torch.zeros(shape, dtype=torch.long) if is_index(name, layer.block.ops) else torch.randn(shape)
-                )
+                found[name] = torch.zeros(shape, dtype=torch.long) if index else torch.randn(shape)
             made |= {name for name, _ in layer.gives}
         return found
 
