@@ -243,6 +243,26 @@ def test_the_last_stage_with_the_head_is_the_most_loaded() -> None:
     assert made.need.rank.name == "stage 2 of 2, with the head"
 
 
+def test_a_latent_is_whole_on_every_rank() -> None:
+    """27 layers of 512 + 64 elements in bf16, 31,104 bytes a token, whatever the ranks: it is not divided by them."""
+    model = assay.load("deepseek-v2-lite")
+    for ranks in (1, 4):
+        made = assay.fit(model, "h100", batch=3, context=5000, plan=assay.Plan(tensor=ranks), changes=False)
+        assert made.need.parts["cache"] == 3 * 5000 * 31_104
+
+
+def test_a_cache_of_half_the_bytes_has_twice_the_tokens() -> None:
+    """Gemma 2B, github.com/vllm-project/tpu-inference/issues/3126: room for 415,872 tokens, in fp8 for 831,744."""
+    model = assay.load("gemma-2b")
+    one = assay.memory(model, 1, 2048, context=8192)
+    budget = chip(one.part("weights") + one.part("activations") + one.part("logits") + 415_872 * 18_432)
+    for cache, sequences in (("bf16", 415_872 // 8192), ("fp8", 831_744 // 8192)):
+        asked: dict[str, Any] = {"context": 8192, "cache": cache, "chunk": 2048, "prompts": 1, "changes": False}
+        made = assay.fit(model, budget, batch=100, **asked)
+        assert made.need.parts["cache"] == 100 * 8192 * 18 * 2 * 256 * (2 if cache == "bf16" else 1)
+        assert made.batch.value == sequences
+
+
 def test_usual_plans_are_said() -> None:
     model = assay.load("llama-3-70b")
     assert str(assay.fit(model, "h100", gpus=8).case.plan) == "tensor 8"
