@@ -12,6 +12,7 @@ import pytest
 import assay
 from assay.errors import SettingError
 from assay.studies.figures import FIGURES, draw, save, usual
+from assay.studies.figures.data import setting_of
 from assay.studies.sweep import sweep
 
 numpy = pytest.importorskip("numpy")
@@ -242,3 +243,11 @@ def test_the_usual_figure() -> None:
     assert usual(("set.width",)) == "parameters"
     assert usual(("setting.batch",)) == "memory"
     assert usual(()) == "parameters"
+
+
+@pytest.mark.parametrize(("first", "says"), [(1000, "at most 2,048 tokens"), (4096, " 2,048 tokens")])
+def test_short_contexts_have_fewer_tokens_than_said(first: int, says: str) -> None:
+    made = sweep("llama-3-8b", context=[first, 8192])
+    said = setting_of(made, x="setting.context")
+    assert f"{says} at the end of the context" in f" {said}"
+    assert ("at most" in said) == ("at most" in says)

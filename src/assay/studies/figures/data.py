@@ -172,7 +172,10 @@ def setting_of(swept: Sweep, *, flops: bool = True, cache: bool = False, x: str 
     tokens = swept["setting.tokens"]
     if flops and x != "setting.tokens" and "setting.tokens" not in swept.swept:
         most = int(tokens.max())
-        said.append("one token with a cache" if most == 1 else f"{digits(most)} tokens at the end of the context")
+        fewer = "" if int(tokens.min()) == most else "at most "
+        said.append(
+            "one token with a cache" if most == 1 else f"{fewer}{digits(most)} tokens at the end of the context"
+        )
     dtypes = [name for name in ("weights", "cache") if cache and f"setting.{name}" not in swept.swept]
     said += [f"{name} {swept[f'setting.{name}'].tolist()[0]}" for name in dtypes]
     if flops and swept["model.latent"].any() and "setting.latent" not in swept.swept:
