@@ -2,7 +2,7 @@
 
 Of a stretch of layers that repeats, every further repetition adds the same to what the moments above it hold and to
 the gradients that those below it have: what a step holds at the first repetitions and at the last is a straight line
-in how many there are, and between them nothing is more. Two lengths of the stretch are walked through.
+in how many there are, and between them nothing is more. Two lengths of each stretch are walked through.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from assay.readings.order import halves
 from assay.readings.step import training_memory
 from assay.records import dataclass, field, replace
 from assay.spec import Model
@@ -37,43 +36,75 @@ class Step:
     notes: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True)
+class Stretch:
+    """Layers of a stack that repeat: where they begin in it, how many they are, how often they stand there."""
+
+    stack: tuple[int, ...]  # places of its segments
+    start: int
+    period: int
+    often: int
+
+
 def step(model: Model, batch: int, context: int, fold: bool = True, **asked: Any) -> Step:
     """A step of a model, as `training_memory` is asked; walked through whole where `fold` is False or nothing repeats.
 
     Raises SettingError and SizeError.
     """
-    stretch = _repeated(model) if fold and asked.get("recompute", "none") in ("none", "attention", "layer") else None
-    if stretch is None:
+    found = _stretches(model) if fold and asked.get("recompute", "none") in ("none", "attention", "layer") else []
+    if not found:
         made = training_memory(model, batch, context, **asked)
         return Step(tuple(Moment(m.name, m.at, m.parts) for m in made.timeline), made.saved, made.notes)
-    start, period, often = stretch
-    short, long = (training_memory(_with(model, start, period, often, last), batch, context, **asked) for last in LAST)
-    more = often - FIRST - LAST[1]
-    before = {moment.name: moment for moment in short.timeline}
-    moments = tuple(
-        Moment(
-            m.name, m.at, {part: _on(before[m.name].parts.get(part, 0), size, more) for part, size in m.parts.items()}
-        )
-        for m in long.timeline
-        if m.name in before
-    )
-    return Step(moments, _on(short.saved, long.saved, more), long.notes)
+    long = training_memory(_with(model, found, None), batch, context, **asked)
+    shorter = [(one, training_memory(_with(model, found, one), batch, context, **asked)) for one in found]
+    before = [({m.name: m.parts for m in short.timeline}, one.often - FIRST - LAST[1]) for one, short in shorter]
+    moments = []
+    for m in long.timeline:
+        if all(m.name in parts for parts, _ in before):
+            steps = [(parts[m.name], more) for parts, more in before]
+            on = {
+                p: size + sum(more * (size - parts.get(p, 0)) for parts, more in steps) for p, size in m.parts.items()
+            }
+            moments.append(Moment(m.name, m.at, on))
+    more = sum((one.often - FIRST - LAST[1]) * (long.saved - short.saved) for one, short in shorter)
+    return Step(tuple(moments), long.saved + more, long.notes)
 
 
-def _on(a: int, b: int, more: int) -> int:
-    """The straight line through two values that lie one apart, so many further on."""
-    return b + more * (b - a)
+def _stretches(model: Model) -> list[Stretch]:
+    """The longest stretch of each stack of layers, where walking through fewer layers pays."""
+    if model.stretch != 1 or any(s.passes > 1 or s.turns for s in model.segments):
+        return []
+    stacks = _stacks(model)
+    names = [{model.segments[place].name for place in stack} for stack in stacks]
+    if sum(map(len, names)) != len(set().union(*names)):
+        return []  # moments of several layers under one name
+    found = [one for one in (_repeated(model, stack) for stack in stacks) if one is not None]
+    layers = sum(len(s.layers) for s in model.segments)
+    long = layers - sum((one.often - FIRST - LAST[1]) * one.period for one in found)
+    walked = (1 + len(found)) * long - sum(one.period for one in found)
+    return found if walked < layers else []
 
 
-def _repeated(model: Model) -> tuple[int, int, int] | None:
-    """The longest stretch of layers that repeats: where it begins, of how many layers it is, how often it stands."""
-    if halves(model)[0] or model.stretch != 1 or any(s.passes > 1 for s in model.segments):
-        return None
-    order = _layers(model)
-    if len({layer for layer, _ in order}) < len(order) or any(s.turns for s in model.segments):
-        return None  # several stacks
-    kinds = [kind for _, kind in order]
-    best: tuple[int, int, int] | None = None
+def _stacks(model: Model) -> list[tuple[int, ...]]:
+    """Segments that share the layers of a stack out among them, by their places."""
+    made: list[list[int]] = []
+    held: set[int] = set()
+    for place, segment in enumerate(model.segments):
+        if not segment.layers:
+            held = set()
+        elif held and not held & set(segment.layers):
+            made[-1].append(place)
+            held |= set(segment.layers)
+        else:
+            made.append([place])
+            held = set(segment.layers)
+    return [tuple(stack) for stack in made]
+
+
+def _repeated(model: Model, stack: tuple[int, ...]) -> Stretch | None:
+    """The longest stretch of a stack."""
+    kinds = [place for _, place in _layers(model, stack)]
+    best: Stretch | None = None
     for period in range(1, min(12, len(kinds) // 5) + 1):
         start = run = 0
         for at in range(period, len(kinds) + 1):
@@ -81,25 +112,27 @@ def _repeated(model: Model) -> tuple[int, int, int] | None:
                 run += 1
                 continue
             often = run // period + 1
-            walked = 2 * (len(kinds) - often * period) + (2 * FIRST + sum(LAST)) * period
-            if walked < len(kinds) and (best is None or often * period > best[1] * best[2]):
-                best = (start, period, often)
+            if often > FIRST + LAST[1] and (best is None or often * period > best.often * best.period):
+                best = Stretch(stack, start, period, often)
             start, run = at - period + 1, 0
     return best
 
 
-def _layers(model: Model) -> list[tuple[int, int]]:
-    """Layers in order, with the place of the segment that each is of."""
-    return sorted((layer, place) for place, segment in enumerate(model.segments) for layer in segment.layers)
+def _layers(model: Model, stack: tuple[int, ...]) -> list[tuple[int, int]]:
+    """Layers of a stack in order, with the place of the segment that each is of."""
+    return sorted((layer, place) for place in stack for layer in model.segments[place].layers)
 
 
-def _with(model: Model, start: int, period: int, often: int, last: int) -> Model:
-    """The model with fewer repetitions of a stretch."""
-    order = _layers(model)
-    cut = {layer for layer, _ in order[start + FIRST * period : start + (often - last) * period]}
+def _with(model: Model, found: list[Stretch], shorter: Stretch | None) -> Model:
+    """The model with fewer repetitions of its stretches, of one of them with one fewer still."""
+    cut: set[tuple[int, int]] = set()
+    for one in found:
+        last = LAST[one is not shorter]
+        order = _layers(model, one.stack)
+        cut |= set(order[one.start + FIRST * one.period : one.start + (one.often - last) * one.period])
     segments = []
-    for segment in model.segments:
-        kept = tuple(layer for layer in segment.layers if layer not in cut)
+    for place, segment in enumerate(model.segments):
+        kept = tuple(layer for layer in segment.layers if (layer, place) not in cut)
         if kept or not segment.layers:
             segments.append(replace(segment, layers=kept))
-    return replace(model, segments=tuple(segments), layers=len(order) - len(cut))
+    return replace(model, segments=tuple(segments), layers=model.layers - len(cut))
