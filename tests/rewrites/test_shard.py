@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sparse_configs import INKLING1
 
 import assay
 from assay.kinds import check
@@ -73,6 +74,42 @@ def test_tensors_are_divided_or_on_every_rank(name: str, ranks: int) -> None:
     model = assay.load(name)
     together, whole = held(shard(model, Plan(tensor=ranks))), held(shard(model, Plan()))
     assert together == {path: (ranks if everywhere(path, name) else 1) * size for path, size in whole.items()}
+
+
+def test_shared_experts_are_divided_by_their_width_alone() -> None:
+    """Where several are one tensor [S d f], each rank has its part of every one."""
+    model = assay.load({**INKLING1, "swa_num_key_value_heads": 2})
+    ranks = shard(model, Plan(tensor=2))  # of 2 experts of width 24
+    blocks = [segment.block for rank in ranks for segment in rank.model.segments if "S" in segment.block.sizes]
+    assert {(block.sizes["S"], block.sizes["f"]) for block in blocks} == {(2, 12)}
+    together, whole = held(ranks), held(shard(model, Plan()))
+    assert all(together[path] in (whole[path], 2 * whole[path]) for path in whole)
+    assert [path for path in whole if "shared_experts" in path and together[path] != whole[path]] == []
+
+
+SEVERAL_AXES: dict[str, dict[str, Any]] = {
+    "codegen": {"n_head": 16, "n_embd": 128, "n_inner": 64, "rotary_dim": 8},  # heads in four groups of four
+    "diffllama": {"num_attention_heads": 16, "num_key_value_heads": 16, "hidden_size": 128, "intermediate_size": 64},
+}
+
+
+@pytest.mark.parametrize("name", SEVERAL_AXES)
+@pytest.mark.parametrize("ranks", [2, 4, 8])
+def test_heads_along_several_axes(name: str, ranks: int) -> None:
+    """Of differential attention two heads of keys see the values of one pair, so that 8 pairs are divided."""
+    model = assay.load({"model_type": name, "vocab_size": 64, **SEVERAL_AXES[name]})
+    together, whole = held(shard(model, Plan(tensor=ranks))), held(shard(model, Plan()))
+    apart = {path for path in whole if "proj.weight" in path or "fc_in.weight" in path}
+    assert len(apart) >= 3
+    assert {path: together[path] for path in apart} == {path: whole[path] for path in apart}
+    assert all(together[path] in (whole[path], ranks * whole[path]) for path in whole)
+    assert all_flops(shard(model, Plan(tensor=ranks))) == flops(model)
+
+
+def test_heads_that_do_not_divide_along_several_axes() -> None:
+    model = assay.load({"model_type": "diffllama", **SEVERAL_AXES["diffllama"]})
+    with pytest.raises(assay.SettingError, match="tensor is 16; config has 8 query heads, and a rank needs at least"):
+        shard(model, Plan(tensor=16))
 
 
 def flops(model: Model, **setting: Any) -> int:

@@ -7,6 +7,7 @@ pair, rows of the second (Shoeybi et al. 2019, arXiv:1909.08053).
 from __future__ import annotations
 
 import re
+from math import gcd
 
 from assay.errors import SettingError
 from assay.kinds import matrix_axes
@@ -104,10 +105,19 @@ def _divide(
     if groups % ranks and ranks % groups:
         raise SettingError(f"tensor is {ranks}; the {groups} {words[1]} of {name} do not divide among so many ranks")
     left = max(1, groups // ranks)
-    if shared:
-        sizes[shared[0]] = left // _product(block, shared[1:])
-    if own and heads // ranks // left != each:
-        sizes[own[0]] = heads // ranks // left // _product(block, own[1:])
+    split = _along(block, shared, groups // left, sizes)
+    if not split or not _along(block, own[:1], each * left * ranks // heads, sizes):
+        raise SettingError(f"tensor is {ranks}; the {heads} {words[0]} of {name} do not divide among so many ranks")
+
+
+def _along(block: Block, axes: Axes, ranks: int, sizes: dict[str, Size]) -> bool:
+    """Divide axes among ranks, the first as far as it goes; False where they do not."""
+    for axis in axes:
+        ways = gcd(block.sizes[axis], ranks)
+        if ways > 1:
+            sizes[axis] = block.sizes[axis] // ways
+        ranks //= ways
+    return ranks == 1
 
 
 def _product(block: Block, axes: Axes) -> int:
@@ -118,14 +128,18 @@ def _product(block: Block, axes: Axes) -> int:
 
 
 def _head_axes(block: Block) -> tuple[Axes, Axes] | None:
-    """The axes of key/value heads, and those of query heads to each: of what a softmax over keys has besides."""
-    for op in block.ops:
-        if op.part != SCORES or not attends(op):
-            continue
-        queries, keys = op.activations[:2]
-        axes = tuple(a for a in queries.axes if a in block.sizes and a in op.axes)
-        return tuple(a for a in axes if a in keys.axes), tuple(a for a in axes if a not in keys.axes)
-    return None
+    """The axes of key/value heads, and those of query heads to each: of what a softmax over keys has besides.
+
+    Several softmaxes of one head, as differential attention has, see the same values, and stay together.
+    """
+    found = [op for op in block.ops if op.part == SCORES and attends(op)]
+    if not found:
+        return None
+    queries, keys = found[0].activations[:2]
+    axes = tuple(a for a in queries.axes if a in block.sizes and a in found[0].axes)
+    kept = tuple(a for a in axes if a in keys.axes)
+    values = [op.activations[1] for op in found[1:]]
+    return tuple(a for a in kept if all(a in v.axes for v in values)), tuple(a for a in axes if a not in keys.axes)
 
 
 def _mixed_axes(block: Block) -> tuple[Axes, Axes] | None:
@@ -142,7 +156,7 @@ def _mixed_axes(block: Block) -> tuple[Axes, Axes] | None:
     if found is None:
         return (), inner[:1]
     often = {axis: sum(axis in t.axes for t in found.activations) for axis in inner}
-    shared = tuple(a for a in inner if often[a] == len(found.activations))
+    shared = tuple(a for a in inner if often[a] == len(found.activations))[:1]  # what is within a head stays together
     return shared, tuple(a for a in inner if 1 < often[a] < len(found.activations))
 
 
@@ -171,10 +185,9 @@ def _inner(block: Block) -> dict[str, bool]:
             continue
         outputs, inputs = axes
         inner = op.part.partition(".")[0] in PAIRED
-        for axis in inputs:
-            maker = given.get(axis)
-            if maker is not None and inner and alike(maker, op):
-                found[axis] = routes(op)
+        both = [axis for axis in inputs if inner and axis in given and alike(given[axis], op)]
+        if both:  # several, as of shared experts and their widths, are one width to divide
+            found[max(both, key=lambda axis: int(block.sizes[axis]))] = routes(op)
         kept = {a: maker for a, maker in given.items() if a in op.axes and a not in outputs}
         makers[op.name] = kept | ({a: op for a in outputs if a not in _stream(block)} if inner else {})
     return found
