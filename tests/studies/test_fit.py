@@ -17,7 +17,9 @@ import assay
 from assay.errors import HardwareError, SettingError, SizeError
 from assay.hardware import Chip
 from assay.records import replace
+from assay.rewrites.quantize import quantize
 from assay.studies.fit import Fit
+from assay.studies.needs import scheme_of
 from assay.studies.steps import Step, step
 
 needs_rows = pytest.mark.skipif(not FILE.exists(), reason="needs the published figures beside the repository")
@@ -189,10 +191,20 @@ def test_adapters_alone(weights: str | None) -> None:
     frozen = plain.get(weights, matrices // 2 + 4 * matrices // 64 + 32 * 7 * 64 + 2 * rest)
     assert made.need.parts["parameters"] == 2 * adapters + frozen
     assert made.need.parts["optimizer"] == pytest.approx(4 * adapters, rel=1e-4)
-    wanted = assay.lora(model, 16, "all-linear")
-    if weights != "nf4":
-        step = assay.training_memory(wanted, 2, 2000, recompute="layer", workspace=0, frozen=weights)
-        assert made.need.bytes == step.peak.bytes
+    stored = quantize(model, scheme_of("nf4", model.family, model.dtype)) if weights == "nf4" else model
+    dtype = None if weights == "nf4" else weights
+    for precision in ("bf16", "autocast"):
+        step = assay.training_memory(
+            assay.lora(stored, 16, "all-linear"),
+            2,
+            2000,
+            recompute="layer",
+            precision=precision,
+            workspace=0,
+            frozen=dtype,
+        )
+        again = assay.fit(model, "rtx-4090", batch=2, train=True, precision=precision, changes=False, **asked)
+        assert again.need.bytes == step.peak.bytes
 
 
 # --- many chips ---

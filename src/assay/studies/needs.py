@@ -235,7 +235,8 @@ class Needs:
         assert isinstance(work, Learning)
         passes, zero = _passes(case), DIVIDED if plan.zero >= DIVIDED else 0
         in_flight = rank.in_flight if plan.pipeline > 1 else 1
-        asked = replace(work, optimizer="sgd", accumulation=passes)
+        rank = self._plain(rank, case)
+        asked = replace(work, optimizer="sgd", accumulation=passes, weights=None)
         key = (id(rank.model), case.batch, case.context, asked, zero, in_flight)
         if key not in self._steps:
             self._steps[key] = step(
@@ -255,6 +256,14 @@ class Needs:
                 in_flight=in_flight,
             )
         return self._steps[key]
+
+    def _plain(self, rank: Rank, case: Case) -> Rank:
+        """The same rank with plain weights: in which format those lie that are not trained changes no moment."""
+        work = case.work
+        if work.weights not in FORMATS:
+            return rank
+        place = next(i for i, one in enumerate(self.ranks(case)) if one.model is rank.model)
+        return self.ranks(replace(case, work=replace(work, weights=None)))[place]
 
     def _held(self, rank: Rank, case: Case) -> tuple[States, dict[str, int]]:
         """The states of a rank, and their bytes by part without gradients."""
