@@ -181,7 +181,14 @@ def test_what_cannot_be_asked(given: dict[str, Any], said: str) -> None:
 def test_formats_of_what_is_trained_do_not_count() -> None:
     """A quantized matrix is dequantized to be trained."""
     scheme = four_bit("nf4", True)
-    assert states(quantize(assay.load("llama-3-8b"), scheme)).parameters == 2 * 8_030_261_248
+    model = assay.load("llama-3-8b")
+    assert states(quantize(model, scheme)).parameters == 2 * 8_030_261_248
+    quantized = quantize(model, scheme)
+    made = (assay.training_memory(one, 1, 64).notes for one in (quantized, lora(quantized), model))
+    whole, adapted, plain = made
+    assert whole == ("weights that are trained are in bf16, not in the format that the config says",)
+    assert [note.split(";")[0] for note in adapted] == ["a frozen matrix is read in its format"]
+    assert plain == ()
 
 
 def test_one_name_stands_alone() -> None:

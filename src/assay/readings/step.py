@@ -13,6 +13,7 @@ from assay.readings.precision import Precision
 from assay.readings.precision import precision as precision_of
 from assay.readings.setting import Setting, setting
 from assay.readings.states import States, states
+from assay.readings.tensors import tensors
 from assay.readings.walk import Spot, Walk
 from assay.records import dataclass, field
 from assay.rewrites.loss import LABELS, in_chunks, with_loss
@@ -191,7 +192,7 @@ def training_memory(
         attention,
         recompute,
         device,
-        (*made.notes, *_unknown(walk)),
+        (*made.notes, *_unknown(walk), *_formats(whole, chosen)),
     )
 
 
@@ -200,6 +201,15 @@ def _unknown(walk: Walk) -> list[str]:
     kinds = ", ".join(walk.unknown)
     dtype = walk.tape.dtype
     return [f"what is kept of {kinds} in {dtype} is not known, and not in it"] if kinds else []
+
+
+def _formats(model: Model, policy: Precision) -> Iterable[str]:
+    """What has to be known of weights that a config has in formats."""
+    stored = [e for e in tensors(model) if any(one.format is not None for one in e.checkpoint or ())]
+    if any(not e.frozen for e in stored):
+        yield f"weights that are trained are in {policy.parameters}, not in the format that the config says"
+    if any(e.frozen for e in stored):
+        yield "a frozen matrix is read in its format; what a kernel needs that first makes it whole is not in it"
 
 
 def _given(walk: Walk) -> int:
