@@ -234,17 +234,37 @@ class Remedies:
             yield from self._replicas()
 
     def _least(self, name: str, words: str, plans: list[dict[str, Any]]) -> Iterator[Change]:
-        for sets in plans:
-            try:
-                case = replace(self.case, plan=replace(self.case.plan, **sets))
-                if not self.needs.within(case, self.room):
-                    continue
-            except AssayError:  # the model does not divide so
-                continue
-            made = self.try_case(case, f"{case.plan.world:,} GPUs: {sets[name]} {words}", sets, "gpus")
-            if made is not None and made.fits:
-                yield made
+        """The first of some plans, of more and more ranks, that fits; where more never need more, by halving."""
+        cases = [(sets, case) for sets in plans if (case := self._divided(sets)) is not None]
+        falls = name == "tensor" or isinstance(self.case.work, Serving)  # a pipeline has more passes in flight
+        start, end = 0, len(cases)
+        if falls and cases and not self._within(cases[-1][1]):
+            return
+        while falls and end - start > 1:
+            middle = (start + end) // 2
+            start, end = (start, middle) if self._within(cases[middle - 1][1]) else (middle, end)
+        for sets, case in cases[start:end]:
+            if self._within(case):
+                made = self.try_case(case, f"{case.plan.world:,} GPUs: {sets[name]} {words}", sets, "gpus")
+                if made is not None:
+                    yield made
                 return
+
+    def _within(self, case: Case) -> bool:
+        """Whether a case fits; one that cannot be does not."""
+        try:
+            return self.needs.within(case, self.room)
+        except AssayError:
+            return False
+
+    def _divided(self, sets: dict[str, Any]) -> Case | None:
+        """The case under another plan, None where the model does not divide so."""
+        try:
+            case = replace(self.case, plan=replace(self.case.plan, **sets))
+            self.needs.ranks(case)
+        except AssayError:
+            return None
+        return case
 
     def _replicas(self) -> Iterator[Change]:
         """The least number of replicas that divide all states, where the activations of one leave room."""
