@@ -516,7 +516,7 @@ def test_a_step_of_fewer_layers_is_the_same(name: str, asked: dict[str, Any]) ->
         ({"train": True, "weights": "nf4"}, "weights is nf4; it is of inference, and training is asked about"),
         ({"lora": 8}, "lora is 8; it is of training, and inference is asked about"),
         ({"train": True, "lora": 0}, "lora is 0; it must be an integer of at least 1"),
-        ({"weights": "int3"}, "weights is 'int3'; known: .*"),
+        ({"weights": "int3"}, "weights is 'int3'; known: fp64, .*; and formats: fp8-blocks, int8-rows, gptq, awq, nf4"),
         ({"policy": "transformers", "prompts": 1}, "prompts is 1; the policy transformers reads all sequences"),
         ({"policy": "transformers", "page": 16}, "page is 16; the policy transformers keeps its cache in no pages"),
     ],

@@ -6,9 +6,10 @@ from collections.abc import Iterator, Mapping
 
 from assay.errors import SettingError
 from assay.hardware import Chip, chip
+from assay.readings.dtypes import dtype
 from assay.readings.optimizers import Optimizer
 from assay.readings.precision import Precision
-from assay.readings.setting import default_tokens
+from assay.readings.setting import check_positions, default_tokens
 from assay.readings.step import WORKSPACE
 from assay.records import dataclass, field, replace
 from assay.rewrites.plan import Plan
@@ -187,6 +188,7 @@ def fit(
                 f"prompts is {prompts}; the policy {work.policy} reads all sequences of a batch together"
             )
     asked = default_tokens(model) if context is None else _size(context, "context")
+    check_positions(model, asked, "context")
     case = Case(divided, _size(batch, "batch"), asked, work)
     return _Question(model, found, case, reserve, utilization, said).answer(changes)
 
@@ -345,11 +347,12 @@ def _check(model: Model, plan: Plan, train: bool, given: Mapping[str, object]) -
     for name, (value, usual) in others.items():
         if value != usual:
             raise SettingError(f"{name} is {value}; it is of {other}, and {this} is asked about")
+    weights = given["weights"]
+    if isinstance(weights, str) and weights not in FORMATS:
+        try:
+            dtype(weights, "weights")
+        except SettingError as error:
+            raise SettingError(f"{error}; and formats: {', '.join(FORMATS)}") from None
     for name in ("chunk", "prompts", "page"):
         if given[name] is not None and "past" not in model.settings:
             raise SettingError(f"{name} is {given[name]}; {model.name} keeps nothing between passes")
-
-
-def formats() -> tuple[str, ...]:
-    """Names of formats that weights can be priced in."""
-    return tuple(FORMATS)
