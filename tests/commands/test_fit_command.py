@@ -174,3 +174,12 @@ def test_every_option_is_of_training_or_of_inference_or_of_both() -> None:
     assert set(asked) == both | set(OF_TRAINING) | set(OF_INFERENCE)
     for name, usual in {**OF_TRAINING, **OF_INFERENCE}.items():
         assert asked[name].default == usual
+
+
+def test_a_context_beyond_a_table_of_positions_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+    says = "assay: {} is 2000; GPT-2 has a learned position table of 1024 rows\n"
+    for words in (("fit", "--gpu", "h100"), ("fit", "--gpu", "h100", "--train"), ("train", "--tokens", "1B")):
+        code, out, err = run(capsys, words[0], "gpt-2", *words[1:], "--context", "2000")
+        assert (code, out, err) == (2, "", says.format("context"))
+    code, out, err = run(capsys, "train", "gpt-2", "--tokens", "1B", "--lengths", "8,2000")
+    assert (code, out, err) == (2, "", says.format("a length"))

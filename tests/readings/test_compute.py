@@ -422,6 +422,7 @@ def test_symbols() -> None:
         ({"mfu": 0.4, "pue": 0.9}, "SettingError", "pue is 0.9; .* at least 1"),
         ({"mfu": 0.4, "price": 0}, "SizeError", "price is 0; it must be a finite number above 0"),
         ({"mfu": 0.4, "tokens": 0}, "SizeError", "tokens is 0; it must be an integer of at least 1"),
+        ({"mfu": 0.4, "context": 0}, "SizeError", "context is 0; it must be an integer of at least 1"),
         (
             {"mfu": 0.4, "recompute": "all"},
             "SettingError",

@@ -13,7 +13,7 @@ from assay.readings.laws import LAWS, Optimum
 from assay.readings.machines import DAY, Machines, machines
 from assay.readings.optimizers import optimizer as optimizer_of
 from assay.readings.published import Formula, formulas
-from assay.readings.setting import Setting
+from assay.readings.setting import Setting, check_positions
 from assay.readings.training import CONVENTIONS, trace
 from assay.readings.updates import update_flops
 from assay.records import dataclass, field, replace
@@ -116,7 +116,11 @@ def train(
         raise SettingError("a run is told by one of tokens, budget (FLOPs) and gpu_days")
     optimizer_of(optimizer)
     asked = {"convention": convention, "source": source, "images": images, "image_tokens": image_tokens}
-    mixed = _Mixture(of, [(context, 1)] if lengths is None else _lengths(lengths), recompute, asked)
+    given = _lengths(lengths) if lengths is not None else ((None if context is None else lift(context, "context"), 1),)
+    for length, _ in given:
+        if length is not None:
+            check_positions(of, length, "context" if lengths is None else "a length")
+    mixed = _Mixture(of, given, recompute, asked)
     told = {"gpus": gpus, "mfu": mfu, "tokens_per_second": tokens_per_second, "peak_flops": peak_flops, "dtype": dtype}
     if tokens is None:
         run = mixed.run(_affordable(mixed, budget, gpu_days, gpu, told))

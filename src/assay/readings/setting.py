@@ -164,12 +164,17 @@ def _tokens_and_past(model: Model, tokens: object, past: object, context: object
         raise SettingError(
             f"past is {first_above(p, 0)[0]}; {model.name} keeps nothing between passes, so it must be 0"
         )
-    if model.positions is not None and surely_above(p + n, model.positions):
+    check_positions(model, p + n, "past + tokens")
+    return n, p
+
+
+def check_positions(model: Model, size: Size, name: str) -> None:
+    """Raise SettingError where a table of learned positions has no row for so many tokens."""
+    if model.positions is not None and surely_above(size, model.positions):
         raise SettingError(
-            f"past + tokens is {first_above(p + n, model.positions)[0]}; {model.name} has a learned position table of "
+            f"{name} is {first_above(size, model.positions)[0]}; {model.name} has a learned position table of "
             f"{model.positions} rows"
         )
-    return n, p
 
 
 def encoded(source: Size, stride: tuple[int, int]) -> Size:
