@@ -199,7 +199,7 @@ def test_a_run_goes_on_by_its_own_recipe(tmp_path: Path) -> None:
 
 def test_what_does_not_learn() -> None:
     with pytest.raises(assay.BuildError, match=r"it trains what assay\.build made, not Linear"):
-        assay.learn(torch.nn.Linear(2, 2), counting, 1)  # type: ignore[arg-type]
+        assay.learn(torch.nn.Linear(2, 2), counting, 1)
     with pytest.raises(assay.BuildError, match="a batch is a Batch, not tuple"):
         assay.learn(small(), lambda step: (1, 2), 1)  # type: ignore[arg-type, return-value]
 

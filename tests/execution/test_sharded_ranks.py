@@ -123,7 +123,7 @@ def beside_each_other(count: int, run: Callable[[Threads], Any]) -> list[Any]:
 
 def views(net: Any) -> dict[tuple[int, str], tuple[Any, Any]]:
     """Every weight of every layer along its axes: the operand, and how to see it."""
-    found = {}
+    found: dict[tuple[int, str], tuple[Any, Any]] = {}
     for place, layer in enumerate(net.plan):
         for op in layer.block.ops:
             for weight in op.weights:

@@ -18,7 +18,9 @@ def need_torch() -> None:
     try:
         import torch  # noqa: F401
     except ImportError:
-        raise BuildError("running a model needs PyTorch, which is not installed: pip install torch safetensors") from None
+        raise BuildError(
+            "running a model needs PyTorch, which is not installed: pip install torch safetensors"
+        ) from None
 
 
 def build(

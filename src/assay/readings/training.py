@@ -30,8 +30,8 @@ CONVENTIONS = ("matmul", "causal")  # what a backward pass is known in: products
 class TrainedOp:
     """An op in one layer: FLOPs forward and backward, and bytes that autograd keeps from it on, None if not known.
 
-    `passing` bytes are those that it drops again before the pass ends, `inputs` those of the model's inputs; `remade` are
-    those FLOPs of `backward` that a kernel spends on what forward made and nobody kept.
+    `passing` bytes are those that it drops again before the pass ends, `inputs` those of the model's inputs; `remade`
+    are those FLOPs of `backward` that a kernel spends on what forward made and nobody kept.
     """
 
     segment: Segment
