@@ -140,8 +140,8 @@ def test_options_reach_the_answer(capsys: pytest.CaptureFixture[str]) -> None:
         (("--gpu", "h100", "--train", "--logits", "all"), "logits is all; it is of inference, and training is asked"),
         (("--gpu", "h100", "--train", "--latent", "absorbed"), "latent is absorbed; it is of inference"),
         (("--gpu", "h100", "--train", "--state", "bf16"), "state is bf16; it is of inference"),
-        (("--gpu", "h100", "--train", "--source", "9"), "source is 9; it is of inference"),
-        (("--gpu", "h100", "--train", "--images", "1"), "images is 1; it is of inference"),
+        (("--gpu", "h100", "--train", "--source", "9"), "source is 9; Llama 3 8B has no encoder to give it to"),
+        (("--gpu", "h100", "--train", "--images", "1"), "images is 1; Llama 3 8B has no tower to see them"),
         (("--gpu", "h100", "--train", "--dropout", "x"), "--dropout is 'x'; it must be a rate from 0 to below 1"),
         (("--gpu", "h100", "--contxt", "9"), "did you mean --context?"),
     ],
@@ -169,7 +169,7 @@ def test_no_dropout_is_no_mistake(capsys: pytest.CaptureFixture[str]) -> None:
 def test_every_option_is_of_training_or_of_inference_or_of_both() -> None:
     """What `fit` takes and what it refuses of the other is told apart for each of its arguments."""
     both = {"model", "gpu", "gpus", "batch", "context", "train", "plan", "reserve", "utilization"}
-    both |= {"attention", "policy", "changes"}
+    both |= {"attention", "policy", "changes", "source", "images", "image_tokens", "sounds"}
     asked = inspect.signature(assay.fit).parameters
     assert set(asked) == both | set(OF_TRAINING) | set(OF_INFERENCE)
     for name, usual in {**OF_TRAINING, **OF_INFERENCE}.items():

@@ -77,6 +77,10 @@ def _parser() -> Parser:
     of = made.add_argument_group("what is asked").add_argument
     of("--context", metavar="C", help="tokens of a sequence; 2,048 if not given, or the position table's rows")
     of("--batch", metavar="B", help="sequences of a replica; 1 if not given")
+    of("--source", metavar="M", help="source tokens of an encoder-decoder; as many as the context if not given")
+    of("--images", metavar="I", help="images (or sounds) of each sequence, where the model has a tower")
+    of("--image-tokens", metavar="T", help="tokens that one image makes, where images may have any size")
+    of("--sounds", metavar="S", help="sounds of each sequence, where the model has towers of both")
     of("--train", action="store_true", help="a step of training, not inference")
     of("--attention", metavar="HOW", default="fused", help="fused in one kernel (the default), or plain, op by op")
     of("--policy", metavar="WHOSE", help="whose execution: serving (inference), transformers (training), ours, …")
@@ -91,10 +95,6 @@ def _parser() -> Parser:
     serve("--page", metavar="N", help="tokens of a page, where a cache lies in pages")
     serve("--logits", metavar="WHICH", default="last", help="positions that get logits: last (the default) or all")
     serve("--latent", metavar="HOW", default="expanded", help="latent attention: expanded (the default) or absorbed")
-    serve("--source", metavar="M", help="source tokens of an encoder-decoder; as many as the context if not given")
-    serve("--images", metavar="I", help="images (or sounds) of each sequence, where the model has a tower")
-    serve("--image-tokens", metavar="T", help="tokens that one image makes, where images may have any size")
-    serve("--sounds", metavar="S", help="sounds of each sequence, where the model has towers of both")
     learn = made.add_argument_group("training").add_argument
     learn("--optimizer", metavar="NAME", default="adamw", help="adamw (the default), adamw-8bit, adafactor, muon, …")
     learn("--precision", metavar="NAME", default="bf16", help="bf16 (the default), autocast, mixed, megatron, fp32, …")

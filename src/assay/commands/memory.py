@@ -34,7 +34,8 @@ _WORDS = ("logits", "attention", "policy", "latent", "weights", "cache", "state"
 _COUNTS = {**SIZES, "page": 1, "chunk": 1, "generate": 0}
 _STEP = ("precision", "optimizer", "recompute", "accumulation", "logits_chunk", "dropout", "device", "workspace")
 _STEP_WORDS = ("attention", "policy", "precision", "optimizer", "recompute", "device")
-_STEP_COUNTS = {"batch": 1, "tokens": 1, "accumulation": 1, "logits_chunk": 1, "workspace": 0}
+_STEP_COUNTS = {name: least for name, least in SIZES.items() if name not in ("past", "context")}
+_STEP_COUNTS |= {"accumulation": 1, "logits_chunk": 1, "workspace": 0}
 
 
 def run(words: list[str]) -> Answer:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from assay.kinds import Extent
 from assay.kinds.resizing import is_index
 from assay.kinds.training import Passing, Tape, Value, passes, rule_of
-from assay.kinds.training.tape import INDEX
+from assay.kinds.training.tape import FLAG, INDEX
 from assay.readings.binding import bind, placed
 from assay.readings.order import MEMORY
 from assay.readings.setting import Setting
@@ -13,6 +13,7 @@ from assay.readings.stored import Seen
 from assay.size import is_integer, witness
 from assay.spec import Block, Segment
 
+TOWERS = ("images", "sounds")  # what the layers of a tower have a batch of
 INDICES = ("ids", "labels", "type")  # inputs that are whole numbers
 
 
@@ -25,6 +26,12 @@ class Ran:
         self.layer = layer
         self.extent = extent
         self.needs: list[tuple[bool, ...]] = []
+
+    @property
+    def senses(self) -> bool:
+        """True for a layer of a tower that has something to see or hear."""
+        many = self.extent.sizes["b"]
+        return self.segment.axes.get("b") in TOWERS and not (is_integer(many) and many == 0)
 
 
 class Forward:
@@ -61,7 +68,7 @@ class Forward:
         place = len(self.layers)
         for index, op in enumerate(block.ops):
             for operand in op.activations:
-                if operand.name not in known:
+                if operand.name not in known or (operand.name == "at" and known["at"].axes != operand.axes):
                     known[operand.name] = self._given(operand.name, operand.axes, block)
             given = [known[t.name] for t in op.activations]
             own = iter(given)
@@ -79,6 +86,8 @@ class Forward:
             )
             known[op.name] = self.run(at, given, any(row.needs[-1]) and passes(op))
             tape.read(known[op.name], *given)  # what an op is given is there until it has run
+            if index == 0 and self.layers and self.layers[-1].senses and op.activations[:1] and not row.senses:
+                tape.keep(tape.new(op.activations[0].axes, dtype=FLAG))  # where in a text stands what a tower made
         made = {op.name for op in block.ops} & self.needed
         self.values |= {name: known[name] for name in made}
         self.layers.append(row)

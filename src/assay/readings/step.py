@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from assay.errors import SettingError
+from assay.errors import KindError, SettingError
+from assay.kinds import kind_of
 from assay.kinds.dividing import hands_over, takes_over
 from assay.kinds.training import INPUT
+from assay.kinds.training.tape import INDEX
 from assay.readings.binding import as_model
 from assay.readings.optimizers import Optimizer
 from assay.readings.precision import Precision
@@ -128,6 +130,10 @@ def training_memory(
     dropout: float = 0.0,
     device: str = "cuda",
     workspace: int | None = None,
+    source: object = None,
+    images: object = None,
+    image_tokens: object = None,
+    sounds: object = None,
     frozen: str | None = None,
     zero: int = 0,
     shards: object = 1,
@@ -142,6 +148,7 @@ def training_memory(
     `states`. `recompute` is none, attention, layer, or how many layers run again together; `accumulation` how many
     passes are added up before a step; `logits_chunk` for how many tokens of each sequence head and loss run at a time,
     made again in the backward pass. `workspace` are bytes of the matrix library, by default on a GPU a measured 68 MB.
+    `source`, `images`, `image_tokens` and `sounds` are as in `count`: what an encoder or a tower is given.
     `zero`, `shards` and `expert_shards` are as in `states`; of a stage of a pipeline `in_flight` is how many passes
     have what they keep there at once. Raises SettingError and SizeError.
     """
@@ -164,12 +171,22 @@ def training_memory(
     ran = executed(whole, policy, attention, dropout)
     ends = hands_over(ran.segments[-1].block.ops[-1])  # in what another stage goes on with
     made = again(ran if ends else with_loss(ran, policy == "transformers"), recompute)
-    asked = setting(made, batch=batch, tokens=tokens, convention="matmul", weights=chosen.parameters)
+    asked = setting(
+        made,
+        batch=batch,
+        tokens=tokens,
+        convention="matmul",
+        weights=chosen.parameters,
+        source=source,
+        images=images,
+        image_tokens=image_tokens,
+        sounds=sounds,
+    )
     if not all_integers(asked.sizes().values()):
         raise SettingError("the moments of a step are told of integers, not of arrays or symbols")
     if logits_chunk is not None:
         made = in_chunks(made, int(asked.tokens), int(lift(logits_chunk, "logits_chunk")))
-    walk = Walk(made, asked, chosen, device, accumulation > 1)
+    walk = _walked(made, asked, chosen, device, accumulation > 1)
     library = (
         (WORKSPACE if device == "cuda" else 0) if workspace is None else int(lift(workspace, "workspace", least=0))
     )
@@ -194,6 +211,37 @@ def training_memory(
         device,
         (*made.notes, *_unknown(walk), *_formats(whole, chosen)),
     )
+
+
+def _walked(model: Model, asked: Setting, policy: Precision, device: str, accumulated: bool) -> Walk:
+    """A walk through a step. Raises SettingError, which names the model, for what nobody knows the memory of."""
+    try:
+        walk = Walk(model, asked, policy, device, accumulated)
+    except KindError as error:
+        raise SettingError(f"what a step of {model.name} holds is not known: {error}") from None
+    _read(walk, model.name)
+    return walk
+
+
+def _read(walk: Walk, name: str) -> None:
+    """Raise SettingError where a tower makes rows that no text is described to read, or a text reads what none makes.
+
+    One vector of an image, of all its positions together, may be made in vain.
+    """
+    given = {key for key, value in walk.values.items() if value.store.origin == INPUT and value.dtype != INDEX}
+    towers = [place for place, layer in enumerate(walk.layers) if layer.senses]
+    for place, layer in enumerate(walk.layers if towers else ()):
+        block = layer.segment.block
+        last = block.ops[-1]
+        unread = layer.senses and layer.layer is None and (place, len(block.ops) - 1) not in walk.reached
+        lost = unread and kind_of(last).contracts and len(last.axes) > 2
+        reads = {t.name for op in block.ops for t in op.activations}
+        if lost or (not layer.senses and reads & given):
+            axis = str(walk.layers[towers[0]].segment.axes["b"])
+            raise SettingError(
+                f"{axis} is {getattr(walk.asked, axis)}; how the text of {name} reads what its tower makes is not "
+                f"described, nor so what a step keeps of {axis}"
+            )
 
 
 def _unknown(walk: Walk) -> list[str]:

@@ -58,6 +58,7 @@ class Seen:
                 else:
                     apart[axis] = run
                     run *= tape.sizes[axis]
+        apart = self._flat(tape, weight, apart)
         grad = self.trained(weight) and tape.grads
         store = Store(0, WEIGHT, key=self._key(path, weight.name, layer))
         axes = tuple(a for group in groups for a in group)
@@ -73,6 +74,18 @@ class Seen:
     def _key(self, path: str, name: str, layer: int | None) -> tuple[str, str, int | None]:
         """What tells a weight from others: one that all layers share has no layer."""
         return path, name if path in self.pieces else "", layer if "{i}" in path else None
+
+    @staticmethod
+    def _flat(tape: Tape, weight: Operand, apart: dict[str, int]) -> dict[str, int]:
+        """Neighbouring dimensions that the notation has one axis for, rows and columns of positions, as that axis."""
+        lacking = [a for a in weight.axes if a not in apart]
+        others = [a for a in apart if a not in weight.axes]
+        if len(lacking) != 1 or not others or prod(tape.sizes[a] for a in others) != tape.sizes[lacking[0]]:
+            return apart
+        start = list(apart).index(others[0])
+        if list(apart)[start : start + len(others)] != others:
+            return apart
+        return {lacking[0] if a == others[0] else a: run for a, run in apart.items() if a not in others[1:]}
 
     @staticmethod
     def _extent(tape: Tape, axes: Axes) -> int:

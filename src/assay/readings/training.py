@@ -210,18 +210,21 @@ class Traced(Forward):
         """Every layer's ops, with the backward pass of those that the last result depends on."""
         reached = self._reached(set())
         last = self.layers[-1].segment.block.ops if self.layers else ()  # what earlier layers left is let go of
-        saved = self._saved(self._reached({op.name for op in last} & self.needed))
+        saved = self._saved(self._reached({op.name for op in last} & self.needed), reached)
         for place, row in enumerate(self.layers):
             yield row.segment, [self._op(row, place, index, reached, saved) for index in range(len(row.needs))]
 
-    def _saved(self, left: set[tuple[int, int]]) -> dict[tuple[int, int], dict[str, Size]]:
+    def _saved(
+        self, left: set[tuple[int, int]], reached: set[tuple[int, int]]
+    ) -> dict[tuple[int, int], dict[str, Size]]:
         """Bytes of storages by the op that first keeps them: those that stay, those that pass, those of inputs.
 
         What only ops keep of whose results nothing is left in the end is gone with these.
         """
         saved: dict[Any, dict[str, Size]] = {}
         for store in self.tape.kept:
-            stays = store.shared or any(not passing and now in left for now, passing in store.keepers)
+            shared = store.shared and any(now in reached for now, _ in store.keepers)
+            stays = shared or any(not passing and now in left for now, passing in store.keepers)
             sort = INPUT if store.origin == INPUT else MADE if stays else "passing"
             if store.origin != WEIGHT:
                 own = saved.setdefault(store.keepers[0][0], {})
@@ -256,23 +259,39 @@ class Traced(Forward):
             if place == self.encoders - 1:
                 wanted = (wanted - {MEMORY, "x"}) | ({"x"} if MEMORY in wanted else set())
             ops = self.layers[place].segment.block.ops
+            left = self._last(place) if self._sensed(place) else None
             for index in range(len(ops) - 1, -1, -1):
                 op = ops[index]
-                if (place, index) == end or op is losses or op.name in wanted:
+                if (place, index) == end or index == left or op is losses or op.name in wanted:
                     wanted.discard(op.name)
                     found.add((place, index))
                     if passes(op):
                         wanted |= {t.name for t in op.activations}
         return found
 
+    def _sensed(self, place: int) -> bool:
+        """True for the last layer of a tower at work: what it makes stands in the places of a text's tokens."""
+        row, following = self.layers[place], self.layers[place + 1 : place + 2]
+        return row.senses and any(self._begins(one.segment.block) for one in following)
+
+    @staticmethod
+    def _begins(block: Block) -> bool:
+        """True where a block takes nothing from the layer before: it makes the stream anew."""
+        first = next((op for op in block.ops if op.name == "x" or "x" in {t.name for t in op.activations}), None)
+        return first is not None and "x" not in {t.name for t in first.activations}
+
     def _end(self) -> tuple[int, int]:
         """The op whose result is the model's: the last that reads anything."""
         for place in range(len(self.layers) - 1, -1, -1):
-            ops = self.layers[place].segment.block.ops
-            for index in range(len(ops) - 1, -1, -1):
-                if ops[index].activations:
-                    return place, index
+            last = self._last(place)
+            if last is not None:
+                return place, last
         return -1, -1
+
+    def _last(self, place: int) -> int | None:
+        """The last op of a layer that reads anything."""
+        ops = self.layers[place].segment.block.ops
+        return next((index for index in range(len(ops) - 1, -1, -1) if ops[index].activations), None)
 
 
 class Priced(Traced):

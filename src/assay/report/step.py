@@ -47,8 +47,16 @@ def report(model: Model, held: TrainingMemory, style: Style) -> list[str]:
 
 def _setting(held: TrainingMemory) -> str:
     asked = held.setting
-    said = [f"batch {digits(asked.batch)}", f"tokens {digits(asked.tokens)}", f"precision {held.states.precision.name}"]
-    said += [f"optimizer {held.states.name}", f"attention {held.attention}", f"policy {held.policy}"]
+    said = [f"batch {digits(asked.batch)}", f"tokens {digits(asked.tokens)}"]
+    said += [f"source {digits(asked.source)}"] if asked.source is not None else []
+    said += [f"images {digits(asked.images)}"] if asked.images else []
+    said += [f"sounds {digits(asked.sounds)}"] if asked.sounds else []
+    said += [
+        f"precision {held.states.precision.name}",
+        f"optimizer {held.states.name}",
+        f"attention {held.attention}",
+        f"policy {held.policy}",
+    ]
     said += [f"recompute {held.recompute}"] if held.recompute != "none" else []
     said += [f"accumulation {held.states.accumulation}"] if held.states.accumulation > 1 else []
     return " · ".join([*said, f"on {'a GPU' if held.device == 'cuda' else 'a CPU'}"])
@@ -137,6 +145,10 @@ def document(version: str, model: Model, held: TrainingMemory) -> dict[str, Any]
         "setting": {
             "batch": asked.batch,
             "tokens": asked.tokens,
+            "source": asked.source,
+            "images": asked.images,
+            "image_tokens": asked.image_tokens,
+            "sounds": asked.sounds,
             "precision": held.states.precision.name,
             "optimizer": held.states.name,
             "attention": held.attention,

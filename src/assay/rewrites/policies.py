@@ -285,7 +285,14 @@ def gelu_tanh(written: _Written, op: Op) -> Iterator[Op]:
 
 @executes("select")
 def select(written: _Written, op: Op) -> Iterator[Op]:
-    """Rows sorted by expert and multiplied in one kernel (torch's grouped_mm)."""
+    """Rows sorted by expert and multiplied in one kernel (torch's grouped_mm); as it comes where a text has one choice.
+
+    So X-MOD's adapters run, language by language.
+    """
+    made = {a for w in op.weights for a in w.axes}
+    if not {a for a in op.axes if a not in made} <= set(op.activations[1].axes):
+        yield op
+        return
     written.chosen_from = written.chosen_from or op.activations[0].name
     yield replace(op, attrs=(*op.attrs, ("sorted", True)))
 

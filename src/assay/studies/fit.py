@@ -40,10 +40,6 @@ OF_INFERENCE = {
     "chunk": None,
     "prompts": None,
     "page": None,
-    "source": None,
-    "images": None,
-    "image_tokens": None,
-    "sounds": None,
 }
 ELSEWHERE = ("gpus", "chip", "batch", "context")  # changes of the machines, or of what is asked
 
@@ -165,6 +161,10 @@ def fit(
             dropout,
             _optional(lora, "lora"),
             weights,
+            source,
+            images,
+            image_tokens,
+            sounds,
         )
     else:
         work = Serving(

@@ -77,6 +77,10 @@ class Learning:
     dropout: float = 0.0
     lora: int | None = None
     weights: str | None = None
+    source: int | None = None
+    images: int | None = None
+    image_tokens: int | None = None
+    sounds: int | None = None
 
     @property
     def frozen(self) -> str | None:
@@ -252,6 +256,10 @@ class Needs:
                 logits_chunk=work.logits_chunk,
                 dropout=work.dropout,
                 workspace=0,
+                source=work.source,
+                images=work.images,
+                image_tokens=work.image_tokens,
+                sounds=work.sounds,
                 zero=zero,
                 in_flight=in_flight,
             )
