@@ -198,7 +198,8 @@ def test_chunks_take_turns() -> None:
 def test_windows_and_chunks_have_formulas(preset: str) -> None:
     """What the equation says is nothing where the exact place is put in, and its letters are the model's."""
     pytest.importorskip("sympy")
-    for one in crossovers(assay.load(preset), convention="causal"):
+    # bytes of weights in formats have no formula
+    for one in crossovers(assay.load(preset), convention="causal", weights="bf16"):
         if one.at is None or one.at <= 2:
             continue
         assert one.exact is not None

@@ -11,7 +11,7 @@ from assay.sources.describable import NORMS, Role
 from assay.sources.described_layers import IN_LAYER, read_layers, read_norm, read_positions
 from assay.sources.fields import Section, build
 
-ABOUT = ("kind", "name", "source", "note", "names", "class", "dtype")
+ABOUT = ("kind", "name", "source", "note", "names", "class", "dtype", "quantization")
 ORDER = ("width", "layers", "first", "pattern", "last", "layer")
 TEXT = (*ORDER, "vocab", "context", "tied", "embedding", "head", *IN_LAYER)
 SIDES = {

@@ -29,6 +29,7 @@ from assay.spec import Model
 
 if TYPE_CHECKING:
     from assay.blocks.encoder_decoder import EncoderDecoder
+    from assay.formats import Scheme
     from assay.sources.described_kinds import Stack
 
 DTYPES = ("bf16", "fp16", "fp32", "fp8")
@@ -87,6 +88,8 @@ def _model(c: Section, name: str) -> Model:
     family, names = _names(c)
     stack = KINDS[kind].read(c)
     note = c.word("note", "")
+    dtype = c.word("dtype", None, DTYPES) if c.has("dtype") else None
+    formats = _formats(c, family, dtype)
     made = Model(
         c.word("name", name),
         stack.segments(_own_names(stack, names.paths)),
@@ -98,7 +101,8 @@ def _model(c: Section, name: str) -> Model:
         layers_key="layers" if c.has("layers") else "",
         positions=stack.limit,
         trained=stack.trained,
-        dtype=c.word("dtype", None, DTYPES) if c.has("dtype") else None,
+        dtype=dtype,
+        quantization=c.data.get("quantization"),
         settings=stack.settings,
         source_tokens=stack.source_tokens,
         source_positions=stack.source_limit,
@@ -107,7 +111,22 @@ def _model(c: Section, name: str) -> Model:
         notes=(note,) if note else (),
     )
     names.check(made, kind)
-    return plain(made)
+    return plain(made) if formats is None else _quantized(plain(made), formats)
+
+
+def _formats(c: Section, family: str, dtype: str | None) -> Scheme | None:
+    """What `[quantization]` says that matrices are stored in."""
+    if "quantization" not in c.data:
+        return None
+    from assay.sources.described_formats import read_formats
+
+    return read_formats(c.child("quantization"), family, dtype)
+
+
+def _quantized(model: Model, formats: Scheme) -> Model:
+    from assay.rewrites.quantize import quantize
+
+    return quantize(model, formats)
 
 
 def _own_names(stack: Stack, names: Mapping[str, str]) -> Mapping[str, str]:

@@ -19,10 +19,13 @@ from assay.sources.config import Config
 from assay.sources.shown import short
 
 EVERYWHERE = ("attention", "mixer", "mlp", "experts", "tower")
+_NARROW = {"float16": "fp16", "fp16": "fp16", "float32": "fp32", "fp32": "fp32"}
 # files of these publishers keep the scales of fp8 blocks in bf16, all others in fp32
 _BF16_SCALES = ("qwen",)
 # their files leave matrices as they are, and keep experts in fp4, by rules that no key of the config states
 _RULES_OF_THEIR_OWN = ("deepseek_v4", "deepseek_ref")
+# the indexer's weights of heads stay as they are in files of these types, whatever their configs name
+_INDEXED = ("deepseek_v32", "glm_moe_dsa")
 
 
 def read_scheme(c: Config, key: str, model_type: str, plain: str | None) -> Scheme | None:
@@ -33,8 +36,15 @@ def read_scheme(c: Config, key: str, model_type: str, plain: str | None) -> Sche
     table = c.table(key)
     if table is None:
         return None
-    held = Config(table, c.where, f"{c.prefix}{key}.")
-    method = held.word("quant_method", "modelopt" if held.has("quant_algo") else "")
+    scheme = scheme_of(Config(table, c.where, f"{c.prefix}{key}."), model_type, plain)
+    if c.prefix:  # of the text model alone
+        return replace(scheme, parts=tuple(part for part in scheme.parts if part != "tower"))
+    return scheme
+
+
+def scheme_of(held: Config, model_type: str, plain: str | None) -> Scheme:
+    """The scheme of a table with the keys of a `quantization_config`. Raises SourceError for values that cannot be."""
+    method = held.word("quant_method", "" if held.data.get("quant_algo") is None else "modelopt")
     if method == "fp8" and held.has("quantized_layers"):
         method = "modelopt"
     read = METHODS.get(method)
@@ -42,10 +52,7 @@ def read_scheme(c: Config, key: str, model_type: str, plain: str | None) -> Sche
         if not method and held.has("bits") and held.has("group_size"):
             return unknown("no quant_method is named, as in files of MLX")
         return unknown(f"quant_method is {short(method)}" if method else "no quant_method is named")
-    scheme = read(held, model_type, {"float16": "fp16", "float32": "fp32"}.get(plain or "", "bf16"))
-    if c.prefix:  # of the text model alone
-        return replace(scheme, parts=tuple(part for part in scheme.parts if part != "tower"))
-    return scheme
+    return read(held, model_type, _NARROW.get(plain or "", "bf16"))
 
 
 def unknown(why: str) -> Scheme:
@@ -134,6 +141,8 @@ def fp8(c: Config, model_type: str, plain: str) -> Scheme:
         return unknown(f"which matrices of {model_type} stay as they are is not in its config")
     block = c.sequence("weight_block_size", lambda v: _whole(v) and v > 0, "an integer of at least 1", 2)
     rest = skipped(c, "modules_to_not_convert")
+    if model_type in _INDEXED:
+        rest = distinct([*rest, pattern("indexer.weights_proj")])
     still = c.word("activation_scheme", "dynamic") == "static"
     if block is None:
         more = " activation_scale:fp32[]" if still else ""
