@@ -530,3 +530,38 @@ def test_mistakes(asked: dict[str, Any], says: str) -> None:
 def test_a_position_table_ends_a_context() -> None:
     with pytest.raises(SettingError, match="GPT-2 has a learned position table of 1024 rows"):
         assay.fit(assay.load("gpt-2"), "h100", context=2000)
+
+
+WORDS = ("weights", "cache", "state", "logits", "latent", "attention", "policy", "optimizer", "precision", "recompute")
+
+
+@pytest.mark.parametrize("train", [False, True])
+@pytest.mark.parametrize("value", [["x"], [], {}, object()])
+@pytest.mark.parametrize("name", ["plan", "dropout", "source", "images", "image_tokens", "sounds", *WORDS])
+def test_what_is_no_word_and_no_size_is_named(name: str, value: Any, train: bool) -> None:
+    with pytest.raises(
+        (SettingError, SizeError), match=rf"^{name} is .*(must be|is of (training|inference))"
+    ) as caught:
+        assay.fit(assay.load("gpt-2"), "h100", train=train, context=64, **{name: value})
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("value", [["x"], [], {}, "", 1.5])
+@pytest.mark.parametrize("name", ["weights", "cache", "state", "logits", "latent", "attention", "policy", "compute"])
+def test_memory_is_told_words(name: str, value: Any) -> None:
+    with pytest.raises(SettingError, match=f"^{name} is .*; known: "):
+        assay.memory(assay.load("gpt-2"), 1, 64, **{name: value})
+
+
+@pytest.mark.parametrize("value", [["x"], [], {}, "x"])
+@pytest.mark.parametrize("name", ["precision", "optimizer", "attention", "policy", "recompute", "device", "dropout"])
+def test_training_memory_is_told_words(name: str, value: Any) -> None:
+    with pytest.raises(SettingError, match=f"^{name} is .*; (known: |a rate from)"):
+        assay.training_memory(assay.load("gpt-2"), 1, 64, **{name: value})
+
+
+def test_no_plan_and_no_model() -> None:
+    with pytest.raises(SettingError, match=r"^plan is 'x'; it must be a Plan$"):
+        assay.fit(assay.load("gpt-2"), "h100", plan="x")  # type: ignore[arg-type]
+    with pytest.raises(SettingError, match=r"^model is 'gpt-2'; it must be a model, as assay.load reads it$"):
+        assay.fit("gpt-2", "h100")  # type: ignore[arg-type]

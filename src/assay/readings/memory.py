@@ -13,6 +13,7 @@ from assay.kinds import Extent
 from assay.kinds.training.tape import CACHE, STATES, Keeping
 from assay.readings.binding import as_model, bind, placed
 from assay.readings.count import count_setting
+from assay.readings.dtypes import dtype
 from assay.readings.generate import chosen
 from assay.readings.liveness import LOGITS, SCORES, Liveness, Moment, liveness
 from assay.readings.plans import plan_of
@@ -181,7 +182,8 @@ class _Asked:
                 f"past + tokens + generate is {asked.context + self.generate}; {model.name} has a learned position "
                 f"table of {model.positions} rows"
             )
-        self.compute = compute or (asked.weights if BITS[asked.weights] in (16, 32, 64) else "bf16")
+        usual = asked.weights if BITS[asked.weights] in (16, 32, 64) else "bf16"
+        self.compute = usual if compute is None else dtype(compute, "compute")
         if BITS.get(self.compute) not in (16, 32, 64):
             raise SettingError(f"compute is {self.compute!r}; known: bf16, fp16, fp32, fp64")
         self.static = policy == "serving"

@@ -117,7 +117,9 @@ def setting(
     b = lift(batch, "batch")
     n, p = _tokens_and_past(model, tokens, past, context)
     check_broadcast({"batch": b, "tokens": n, "past": p})
-    kept = dtype(weights or model.dtype or "bf16", "weights" if weights else f"{model.source or model.name}: dtype")
+    own = weights is None
+    said = f"{model.source or model.name}: dtype" if own else "weights"
+    kept = dtype((model.dtype or "bf16") if weights is None else weights, said)
     return Setting(
         b,
         n,
@@ -131,9 +133,9 @@ def setting(
         latent,
         convention_of(convention).name,
         kept,
-        dtype(cache or (kept if BITS[kept] >= 16 else "bf16"), "cache"),
+        dtype((kept if BITS[kept] >= 16 else "bf16") if cache is None else cache, "cache"),
         dtype(state, "state"),
-        model.scheme is not None and not weights,
+        model.scheme is not None and own,
         _sounds(model, sounds),
     )
 

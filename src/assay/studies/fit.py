@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from numbers import Integral, Real
+from typing import Any
 
 from assay.errors import SettingError
 from assay.hardware import Chip, chip
@@ -12,6 +14,7 @@ from assay.readings.precision import Precision
 from assay.readings.setting import check_positions, default_tokens
 from assay.readings.step import WORKSPACE
 from assay.records import dataclass, field, replace
+from assay.report.units import shorten
 from assay.rewrites.plan import Plan
 from assay.rewrites.shard import shard
 from assay.size import fraction, is_integer, lift
@@ -41,6 +44,18 @@ OF_INFERENCE = {
     "prompts": None,
     "page": None,
 }
+_WORD = (str, "a word")
+# of what kind each is that is no size
+KINDS: dict[str, tuple[Any, str]] = {
+    "model": (Model, "a model, as assay.load reads it"),
+    "plan": (Plan, "a Plan"),
+    **dict.fromkeys(("weights", "cache", "state", "logits", "latent", "attention", "policy"), _WORD),
+    "optimizer": ((str, Optimizer), "a word or an Optimizer"),
+    "precision": ((str, Precision), "a word or a Precision"),
+    "recompute": ((str, Integral), "none, attention, layer, or a number of layers, 1 or more"),
+    "dropout": (Real, "a rate from 0 to below 1"),
+}
+UNSAID = ("plan", "weights", "cache", "policy")  # which of them may be None
 ELSEWHERE = ("gpus", "chip", "batch", "context")  # changes of the machines, or of what is asked
 
 
@@ -145,10 +160,17 @@ def fit(
     `changes` False leaves out the search for what would make it fit. Sizes are integers. Raises SettingError,
     SizeError and HardwareError.
     """
+    _types(locals())
     _check(model, plan or Plan(), train, locals())
     found = gpu if isinstance(gpu, Chip) else chip(gpu)
     divided, said = _plan(model, gpus, plan, train)
     work: Serving | Learning
+    sensed = (
+        _optional(source, "source"),
+        _optional(images, "images", 0),
+        _optional(image_tokens, "image_tokens"),
+        _optional(sounds, "sounds", 0),
+    )
     if train:
         work = Learning(
             optimizer,
@@ -161,10 +183,7 @@ def fit(
             dropout,
             _optional(lora, "lora"),
             weights,
-            source,
-            images,
-            image_tokens,
-            sounds,
+            *sensed,
         )
     else:
         work = Serving(
@@ -178,10 +197,7 @@ def fit(
             attention,
             policy or "serving",
             latent,
-            source,
-            images,
-            image_tokens,
-            sounds,
+            *sensed,
         )
         if prompts is not None and work.policy != "serving":
             raise SettingError(
@@ -332,8 +348,16 @@ def _size(value: object, name: str, least: int = 1) -> int:
     return int(found)
 
 
-def _optional(value: object, name: str) -> int | None:
-    return None if value is None else _size(value, name)
+def _optional(value: object, name: str, least: int = 1) -> int | None:
+    return None if value is None else _size(value, name, least)
+
+
+def _types(given: Mapping[str, object]) -> None:
+    """Raise SettingError for what is of no kind that can be asked about: a list in place of a word."""
+    for name, (kinds, says) in KINDS.items():
+        value = given[name]
+        if not isinstance(value, kinds) and not (value is None and name in UNSAID):
+            raise SettingError(f"{name} is {shorten(repr(value), 60)}; it must be {says}")
 
 
 def _check(model: Model, plan: Plan, train: bool, given: Mapping[str, object]) -> None:
