@@ -129,6 +129,8 @@ def test_days_buy_tokens(capsys: pytest.CaptureFixture[str]) -> None:
         (("--tokens", "1T", "--price", "2"), "price: of which chip"),
         (("--tokens", "1T", "--gpus", "8"), "gpus: of which chip"),
         (("--tokens", "1T", "--optimizer", "muon"), "--optimizer is of the steps that --step-tokens N counts"),
+        (("--tokens", "1M", "--step-tokens", "4M"), "step_tokens is 4000000; the whole run has 1000000 tokens"),
+        (("--budget", "1e16", "--step-tokens", "4M"), r"step_tokens is 4000000; the whole run has \d+(\.\d+)? tokens"),
         (("--tokens", "1T", "--lengths", "512:"), "--lengths is '512:'; it must be a list such as"),
         (("--tokens", "1T", "--lengths", "512:x"), "--lengths, a number of sequences is 'x'"),
         (("--tokens", "1T", "--lengths", "0"), "--lengths is 0; it must be an integer of at least 1"),
@@ -147,3 +149,10 @@ def test_a_mistake_is_one_line(capsys: pytest.CaptureFixture[str], words: tuple[
 
 def test_the_conventions(capsys: pytest.CaptureFixture[str]) -> None:
     assert "causal" in answer(capsys, "train", "--convention", "list")
+
+
+@pytest.mark.parametrize("command", ["", "compare", "crossovers", "explain", "ops", "regimes", "sweep", "train"])
+def test_the_conventions_as_an_object(capsys: pytest.CaptureFixture[str], command: str) -> None:
+    listed = document(capsys, *([command] if command else []), "--convention", "list")["conventions"]
+    assert {one["name"] for one in listed} >= {"matmul", "causal"}
+    assert all(one.keys() == {"name", "says", "source"} and all(one.values()) for one in listed)

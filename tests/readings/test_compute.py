@@ -436,6 +436,7 @@ def test_symbols() -> None:
         ({"tokens": None, "budget": 5, "mfu": 0.4}, "SettingError", "the budget does not pay for one token"),
         ({"tokens": None, "gpu_days": 5, "gpu": None}, "SettingError", "gpu_days needs a gpu"),
         ({"mfu": 0.4, "step_tokens": 5, "optimizer": "adafactor"}, "SettingError", "a step of adafactor are not known"),
+        ({"mfu": 0.4, "step_tokens": 10**30}, "SettingError", "step_tokens is 10{30}; the whole run has"),
         ({"mfu": 0.4, "step_tokens": 5, "optimizer": "x"}, "SettingError", "optimizer is 'x'; known: sgd"),
         ({"mfu": 0.4, "optimizer": "x"}, "SettingError", "optimizer is 'x'; known: sgd"),
         ({"mfu": 0.4, "recompute": float("inf")}, "SettingError", "recompute is inf; known: none, attention, layer"),

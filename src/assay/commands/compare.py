@@ -34,7 +34,7 @@ def run(words: list[str]) -> Answer:
     setting_options(parser)
     args = parser.parse_args(words)
     if args.convention == "list":
-        return list_conventions(style_of_stdout())
+        return list_conventions(style_of_stdout(), args.json)
     if len(args.models) < 2:
         parser.error("a comparison is of two models or more")
     models = []

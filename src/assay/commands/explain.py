@@ -35,7 +35,7 @@ def run(words: list[str]) -> Answer:
     args = parser.parse_args(words)
     style = style_of_stdout()
     if args.convention == "list":
-        return list_conventions(style)
+        return list_conventions(style, args.json)
     if args.format not in ("terminal", "markdown", "latex"):
         raise SettingError(f"format is {args.format!r}; known: terminal, markdown, latex")
     model = load(parser, args)

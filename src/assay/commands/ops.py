@@ -33,7 +33,7 @@ def run(words: list[str]) -> Answer:
     args = parser.parse_args(words)
     style = style_of_stdout()
     if args.convention == "list":
-        return list_conventions(style)
+        return list_conventions(style, args.json)
     model = load(parser, args)
 
     from assay.readings.count import count

@@ -6,7 +6,7 @@ from argparse import Namespace
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from assay.commands.frame import Parser, as_text
+from assay.commands.frame import Parser, as_json, as_text, version
 from assay.errors import SettingError
 from assay.readings.setting import SIZES
 from assay.report.table import Style
@@ -127,8 +127,8 @@ def split_size(word: str) -> tuple[str, str]:
     return key.strip(), value.strip()
 
 
-def list_conventions(style: Style) -> str:
+def list_conventions(style: Style, json: bool = False) -> str:
     """What can be counted as a FLOP."""
-    from assay.report.model import conventions
+    from assay.report.model import conventions, conventions_document
 
-    return as_text(conventions(style))
+    return as_json(conventions_document(version())) if json else as_text(conventions(style))

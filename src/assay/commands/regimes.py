@@ -31,7 +31,7 @@ def run(words: list[str]) -> Answer:
     args = parser.parse_args(words)
     style = style_of_stdout()
     if args.convention == "list":
-        return list_conventions(style)
+        return list_conventions(style, args.json)
     lengths = [parse_size(text, "--context") for text in _listed(args.context or LENGTHS)]
     given, args.context = args.context is not None, None
     model = load(parser, args)

@@ -51,7 +51,7 @@ def run(words: list[str]) -> Answer:
     args = asks.parse_args(words)
     style = style_of_stdout()
     if args.convention == "list":
-        return list_conventions(style)
+        return list_conventions(style, args.json)
     if args.check is None and args.model is not None and _is_weights(args.model):
         from assay.commands.checkpoint import held
 

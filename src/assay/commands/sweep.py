@@ -53,7 +53,7 @@ def run(words: list[str]) -> Answer:
     parser = _parser()
     args = parser.parse_args(words)
     if args.convention == "list":
-        return list_conventions(style_of_stdout())
+        return list_conventions(style_of_stdout(), args.json)
     if args.figure == "list":
         return as_text(_figures())
     if not args.models:

@@ -35,7 +35,7 @@ def run(words: list[str]) -> Answer:
     parser = _parser()
     args = parser.parse_args(words)
     if args.convention == "list":
-        return list_conventions(style_of_stdout())
+        return list_conventions(style_of_stdout(), args.json)
     chosen = () if args.law is None else (law(args.law),)
     asked = _asked(args)
     if sum(args.__dict__[name] is not None for name in ("tokens", "budget", "gpu_days")) != 1:

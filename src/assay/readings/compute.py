@@ -18,7 +18,7 @@ from assay.readings.training import CONVENTIONS, trace
 from assay.readings.updates import update_flops
 from assay.records import dataclass, field, replace
 from assay.rewrites.recompute import recompute as marked
-from assay.size import Size, is_integer, lift, per, rate, surely_above, whole
+from assay.size import Size, first_above, is_integer, lift, per, rate, surely_above, whole
 from assay.spec import Block, Model
 
 Lengths = tuple[tuple[Size, Size], ...]  # (length, how many sequences of it)
@@ -129,6 +129,9 @@ def train(
         run = mixed.run(lift(tokens, "tokens"))
     if step_tokens is not None:
         every = lift(step_tokens, "step_tokens")
+        if surely_above(every, run.tokens):
+            one, most = first_above(every, run.tokens)
+            raise SettingError(f"step_tokens is {one}; the whole run has {most} tokens")
         update = per(update_flops(of, optimizer) * run.tokens, every)
         run = replace(run, update=update, optimizer=optimizer, step_tokens=every)
     return replace(run, on=machines(run, gpu, price=price, power=power, pue=pue, **told))

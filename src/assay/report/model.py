@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from assay.readings.conventions import CONVENTIONS
 from assay.readings.count import Count, Row, count_setting
@@ -284,3 +284,9 @@ def conventions(style: Style) -> list[str]:
     for known in CONVENTIONS.values():
         lines += [style.bold(known.name), *wrap(known.says, INDENT), *wrap(f"from: {known.source}", INDENT), ""]
     return lines[:-1]
+
+
+def conventions_document(version: str) -> dict[str, Any]:
+    """The same as one object of JSON."""
+    listed = [{"name": known.name, "says": known.says, "source": known.source} for known in CONVENTIONS.values()]
+    return {"assay": version, "conventions": listed}
