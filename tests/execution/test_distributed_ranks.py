@@ -54,7 +54,7 @@ def ranks(folder: Path, sequence: bool) -> list[Any]:
     return [json.loads(rank.communicate(timeout=300)[0]) for rank in running]
 
 
-@pytest.mark.parametrize("sequence", [False, True])
+@pytest.mark.parametrize("sequence", [pytest.param(False, marks=pytest.mark.slow), True])
 def test_two_processes_make_what_one_makes(tmp_path: Path, sequence: bool) -> None:
     (whole, first), (_, second) = ranks(tmp_path, sequence)
     assert first[0] == pytest.approx(whole[0], rel=1e-5) == second[0]

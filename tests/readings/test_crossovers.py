@@ -89,8 +89,13 @@ def test_a_window_never_lets_the_cache_pass_the_weights() -> None:
     assert made["scores-mlp", "prefill"].at == 3 * 14336 // 2  # dense: n x n, window or not
 
 
+def slow(*names: object) -> list[Any]:
+    """What only the whole run asks."""
+    return [pytest.param(name, marks=pytest.mark.slow) for name in names]
+
+
 @pytest.mark.parametrize(
-    "preset", ["gpt-2", "gemma-2-9b", "mixtral-8x7b", "deepseek-v3", "t5-small", "qwen3-next-80b-a3b"]
+    "preset", ["gpt-2", "t5-small", *slow("gemma-2-9b", "mixtral-8x7b", "deepseek-v3", "qwen3-next-80b-a3b")]
 )
 def test_the_exact_place_is_just_before_the_first_integer(preset: str) -> None:
     pytest.importorskip("sympy")
@@ -164,7 +169,7 @@ WINDOWED = {  # every other layer sees 16 tokens
 
 @pytest.mark.parametrize("way", ["prefill", "decode"])
 @pytest.mark.parametrize("config", [CHUNKED, WINDOWED], ids=["chunks", "windows"])
-@pytest.mark.parametrize("inner", [24, 60, 96])
+@pytest.mark.parametrize("inner", [24, *slow(60, 96)])
 def test_the_first_and_the_last_by_counting_at_every_length(config: dict[str, Any], way: str, inner: int) -> None:
     """With chunks a decode step's keys drop at each new one, and what has come goes again."""
     numpy = pytest.importorskip("numpy")
@@ -181,6 +186,7 @@ def test_the_first_and_the_last_by_counting_at_every_length(config: dict[str, An
     assert one.lasting == len(leads) - leads[::-1].index(False)
 
 
+@pytest.mark.slow
 def test_chunks_take_turns() -> None:
     """A step of Llama 4 Scout: 36 layers see at most 8,192 tokens of their chunk, 12 layers see all."""
     one = found(assay.load("llama-4-scout"), convention="causal")["attention-mlp", "decode"]
@@ -194,7 +200,7 @@ def test_chunks_take_turns() -> None:
     assert leads == [False, True, False, False, True, True]
 
 
-@pytest.mark.parametrize("preset", ["gemma-2-9b", "llama-4-scout", "gpt-oss-20b", "mistral-7b", "whisper-tiny"])
+@pytest.mark.parametrize("preset", ["gemma-2-9b", "mistral-7b", *slow("llama-4-scout", "gpt-oss-20b", "whisper-tiny")])
 def test_windows_and_chunks_have_formulas(preset: str) -> None:
     """What the equation says is nothing where the exact place is put in, and its letters are the model's."""
     pytest.importorskip("sympy")

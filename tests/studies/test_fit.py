@@ -112,7 +112,13 @@ LEARNED: dict[str, Asked] = {
 }
 
 
-@pytest.mark.parametrize("name", LEARNED)
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(n, marks=pytest.mark.slow if n in ("recomputed", "latent", "experts", "hybrid") else [])
+        for n in LEARNED
+    ],
+)
 def test_the_limits_of_training_are_exact(name: str) -> None:
     model, gpu, batch, context, asked = LEARNED[name]
     read = assay.load(model)
@@ -476,7 +482,9 @@ ASKED: list[dict[str, Any]] = [
 ]
 
 
-@pytest.mark.parametrize("name", FOLDED.split())
+@pytest.mark.parametrize(
+    "name", [pytest.param(n, marks=[] if n in ("gpt-2", "mamba-130m") else pytest.mark.slow) for n in FOLDED.split()]
+)
 @pytest.mark.parametrize("asked", ASKED, ids=lambda asked: ", ".join(map(str, asked.values())) or "plain")
 def test_a_step_of_fewer_layers_is_the_same(name: str, asked: dict[str, Any]) -> None:
     model = assay.load(name)
