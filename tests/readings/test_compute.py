@@ -456,10 +456,14 @@ def test_no_such_law() -> None:
         law("kaplan").optimum(-1)
 
 
+# without a head that pools, nothing compares what the tower makes: there is no such pair
+TRAINABLE = {"siglip": {"model_type": "siglip", "vision_config": {"num_hidden_layers": 2}}}
+
+
 @pytest.mark.parametrize("model_type", sorted(samples()))
 def test_every_family_trains(model_type: str) -> None:
     """What a step costs is known of kinds too of which nobody knows what they keep."""
-    model = assay.load(samples()[model_type][0].config)
+    model = assay.load(TRAINABLE.get(model_type) or samples()[model_type][0].config)
     length = assay.count(model, tokens=8).setting.tokens  # what looks at images alone has its own
     run = assay.train(model, tokens=length, context=length, recompute="layer")
     assert 0 < run.again <= run.forward

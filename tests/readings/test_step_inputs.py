@@ -97,8 +97,14 @@ def test_images_that_no_text_is_described_to_read() -> None:
     more = {"image_size": 24, "patch_size": 8}
     model = assay.load({**TEXT, "model_type": "idefics", "num_hidden_layers": 4, "vision_config": sight | more})
     assert assay.training_memory(model, 1, 8).saved
-    with pytest.raises(assay.SettingError, match="images is 1; how the text of config reads what its tower makes"):
-        assay.training_memory(model, 1, 8, images=1)
+    said = "images is 1; how the text of config reads what its tower makes"
+    for ask in (
+        lambda: assay.training_memory(model, 1, 8, images=1),
+        lambda: assay.training(model, 1, 8, images=1),
+        lambda: assay.train(model, tokens=80, context=8, images=1),
+    ):
+        with pytest.raises(assay.SettingError, match=said):
+            ask()
 
 
 @pytest.mark.parametrize("policy", ["ours", "transformers"])

@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from assay.errors import KindError, SettingError
-from assay.kinds import kind_of
 from assay.kinds.dividing import hands_over, takes_over
 from assay.kinds.training import INPUT
-from assay.kinds.training.tape import INDEX
 from assay.readings.binding import as_model
 from assay.readings.optimizers import Optimizer
 from assay.readings.precision import Precision
@@ -219,29 +217,8 @@ def _walked(model: Model, asked: Setting, policy: Precision, device: str, accumu
         walk = Walk(model, asked, policy, device, accumulated)
     except KindError as error:
         raise SettingError(f"what a step of {model.name} holds is not known: {error}") from None
-    _read(walk, model.name)
+    walk.sees(model.name, walk.reached)
     return walk
-
-
-def _read(walk: Walk, name: str) -> None:
-    """Raise SettingError where a tower makes rows that no text is described to read, or a text reads what none makes.
-
-    One vector of an image, of all its positions together, may be made in vain.
-    """
-    given = {key for key, value in walk.values.items() if value.store.origin == INPUT and value.dtype != INDEX}
-    towers = [place for place, layer in enumerate(walk.layers) if layer.senses]
-    for place, layer in enumerate(walk.layers if towers else ()):
-        block = layer.segment.block
-        last = block.ops[-1]
-        unread = layer.senses and layer.layer is None and (place, len(block.ops) - 1) not in walk.reached
-        lost = unread and kind_of(last).contracts and len(last.axes) > 2
-        reads = {t.name for op in block.ops for t in op.activations}
-        if lost or (not layer.senses and reads & given):
-            axis = str(walk.layers[towers[0]].segment.axes["b"])
-            raise SettingError(
-                f"{axis} is {getattr(walk.asked, axis)}; how the text of {name} reads what its tower makes is not "
-                f"described, nor so what a step keeps of {axis}"
-            )
 
 
 def _unknown(walk: Walk) -> list[str]:

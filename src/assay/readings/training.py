@@ -8,6 +8,7 @@ from typing import Any
 from assay.errors import SettingError
 from assay.kinds import Visible, kind_of
 from assay.kinds.training import INPUT, MADE, WEIGHT, Passing, Tape, Value, backward, passes, remade, rule_of
+from assay.kinds.training.tape import INDEX
 from assay.readings.binding import as_model
 from assay.readings.conventions import convention as convention_of
 from assay.readings.count import add_parts
@@ -190,6 +191,8 @@ def trace(
         run.turn()
     for segment, layer, _ in in_order(rest):
         run.layer(segment, layer)
+    if whole is None:
+        run.sees(model.name)
     yield from run.finish()
 
 
@@ -248,6 +251,29 @@ class Traced(Forward):
             kept.get(INPUT, 0),
             self.prices.flops(again),
         )
+
+    def sees(self, name: str, reached: set[tuple[int, int]] | None = None) -> None:
+        """Raise SettingError where a tower makes what no text is described to read, or a text reads what none makes.
+
+        One vector of an image, of all its positions together, may be made in vain.
+        """
+        towers = [layer for layer in self.layers if layer.senses]
+        if not towers:
+            return
+        found = self._reached(set()) if reached is None else reached
+        given = {key for key, value in self.values.items() if value.store.origin == INPUT and value.dtype != INDEX}
+        for place, layer in enumerate(self.layers):
+            block = layer.segment.block
+            last = block.ops[-1]
+            unread = layer.senses and layer.layer is None and (place, len(block.ops) - 1) not in found
+            lost = unread and kind_of(last).contracts and len(last.axes) > 2
+            reads = {t.name for op in block.ops for t in op.activations}
+            if lost or (not layer.senses and reads & given):
+                axis = str(towers[0].segment.axes["b"])
+                raise SettingError(
+                    f"{axis} is {getattr(self.asked, axis)}; how the text of {name} reads what its tower makes is not "
+                    f"described, nor so what a step keeps of {axis}"
+                )
 
     def _reached(self, wanted: set[str]) -> set[tuple[int, int]]:
         """Ops that the last result depends on through gradients, or what has these names in the end."""
