@@ -75,3 +75,34 @@ def test_options_of_a_step_are_refused_without_it(capsys: pytest.CaptureFixture[
 
 def test_a_family_that_was_not_read_says_so(capsys: pytest.CaptureFixture[str]) -> None:
     assert "is taken to be as it executes Llama" in " ".join(page(capsys, "memory", "falcon-7b", "--train").split())
+
+
+def test_adapters_alone_are_trained(capsys: pytest.CaptureFixture[str]) -> None:
+    """QLoRA: two matrices of rank 8 beside each of a layer's, the rest in 4 bits."""
+    small = ("memory", "llama-3.2-1b", "--train", "--tokens", "64", "--lora", "8")
+    made, plain = document(capsys, *small, "--weights", "nf4"), document(capsys, *small)
+    # q, k, v, o, gate, up, down: 8 (in + out) each, 16 layers
+    d, kv, f = 2048, 512, 8192
+    adapters = 16 * 8 * (2 * (d + d) + 2 * (d + kv) + 3 * (d + f))
+    assert made["peak"]["parts"]["parameters"] == plain["peak"]["parts"]["parameters"] == 2 * adapters
+    frozen = assay.count(assay.load("llama-3.2-1b")).parameters.total
+    assert plain["peak"]["parts"]["frozen"] == 2 * frozen
+    matrices = 16 * (2 * d * d + 2 * d * kv + 3 * d * f)
+    # half a byte an element, a float32 maximum for each 64, and a table of 16 float32 values a matrix
+    stored = matrices // 2 + 4 * matrices // 64 + 16 * 7 * 16 * 4
+    assert made["peak"]["parts"]["frozen"] == 2 * (frozen - matrices) + stored
+
+
+@pytest.mark.parametrize(
+    ("words", "line"),
+    [
+        (("--train", "--weights", "nf4"), "assay: --weights is an option of inference, without --train"),
+        (("--train", "--lora", "8", "--weights", "nf5"), "assay: weights is 'nf5'; known: fp64, fp32"),
+        (("--train", "--lora", "0"), "assay: --lora is 0; it must be an integer of at least 1"),
+        (("--lora", "8"), "assay: --lora is an option of --train"),
+    ],
+)
+def test_adapters_that_cannot_be(capsys: pytest.CaptureFixture[str], words: tuple[str, ...], line: str) -> None:
+    code, out, err = run(capsys, "memory", "llama-3.2-1b", *words)
+    assert (code, out) == (2, "")
+    assert err.startswith(line)

@@ -28,14 +28,25 @@ examples:
   assay memory deepseek-v3 --tokens 32Ki --chunk 2Ki --generate 1Ki --weights fp8
   assay memory llama-3.2-3b --tokens 4096 --logits all --policy transformers
   assay memory llama-3.2-1b --train --batch 4 --tokens 2048
-  assay memory llama-3-8b --train --tokens 8192 --precision mixed --recompute layer --logits-chunk 1024"""
+  assay memory llama-3-8b --train --tokens 8192 --precision mixed --recompute layer --logits-chunk 1024
+  assay memory llama-3-8b --train --tokens 2048 --lora 16 --weights nf4 --recompute layer"""
 
 _WORDS = ("logits", "attention", "policy", "latent", "weights", "cache", "state", "compute")
 _COUNTS = {**SIZES, "page": 1, "chunk": 1, "generate": 0}
-_STEP = ("precision", "optimizer", "recompute", "accumulation", "logits_chunk", "dropout", "device", "workspace")
+_STEP = (
+    "precision",
+    "optimizer",
+    "recompute",
+    "lora",
+    "accumulation",
+    "logits_chunk",
+    "dropout",
+    "device",
+    "workspace",
+)
 _STEP_WORDS = ("attention", "policy", "precision", "optimizer", "recompute", "device")
 _STEP_COUNTS = {name: least for name, least in SIZES.items() if name not in ("past", "context")}
-_STEP_COUNTS |= {"accumulation": 1, "logits_chunk": 1, "workspace": 0}
+_STEP_COUNTS |= {"accumulation": 1, "logits_chunk": 1, "workspace": 0, "lora": 1}
 
 
 def run(words: list[str]) -> Answer:
@@ -48,6 +59,14 @@ def run(words: list[str]) -> Answer:
         from assay.readings.step import training_memory
         from assay.report import step
 
+        rank, frozen = asked.pop("lora", None), asked.pop("weights", None)
+        if rank is not None:
+            from assay.studies.needs import FORMATS, adapted, known
+
+            if frozen is not None:
+                known(frozen)
+            model = adapted(model, rank, frozen if frozen in FORMATS else None)
+            asked["frozen"] = None if frozen in FORMATS else frozen
         trained = training_memory(model, **asked)
         if args.json:
             return as_json(step.document(version(), model, trained))
@@ -93,6 +112,7 @@ def _parser() -> Parser:
     step(
         "--recompute", metavar="HOW", help="what runs again: none (the default), attention, layer, or 4 layers at once"
     )
+    step("--lora", metavar="R", help="adapters of rank R trained alone; --weights is then the format of the rest")
     step("--accumulation", metavar="N", help="passes that are added up before a step; 1 if not given")
     step("--logits-chunk", metavar="N", help="tokens of a sequence that head and loss take at a time")
     step("--dropout", metavar="P", help="its rate, where the implementation has one; 0 if not given")
@@ -109,8 +129,9 @@ def _asked(args: Namespace) -> dict[str, Any]:
 
 def _step(args: Namespace) -> dict[str, Any]:
     """The arguments of `training_memory`. Raises SettingError."""
-    _refuse(args, (*_WORDS, *_COUNTS), "inference, without --train", but=(*_STEP_WORDS, *_STEP_COUNTS))
-    given = _words(args, _STEP_WORDS) | _numbers(args, _STEP_COUNTS)
+    rest = () if args.lora is None else ("weights",)  # in which format what adapters stand beside is
+    _refuse(args, (*_WORDS, *_COUNTS), "inference, without --train", but=(*_STEP_WORDS, *_STEP_COUNTS, *rest))
+    given = _words(args, (*_STEP_WORDS, *rest)) | _numbers(args, _STEP_COUNTS)
     if args.dropout is not None:
         given["dropout"] = dropout(args.dropout)
     again = given.get("recompute")

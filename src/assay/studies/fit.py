@@ -8,7 +8,6 @@ from typing import Any
 
 from assay.errors import SettingError
 from assay.hardware import Chip, chip
-from assay.readings.dtypes import dtype
 from assay.readings.optimizers import Optimizer
 from assay.readings.precision import Precision
 from assay.readings.setting import check_positions, default_tokens
@@ -19,7 +18,7 @@ from assay.rewrites.plan import Plan
 from assay.rewrites.shard import shard
 from assay.size import fraction, is_integer, lift
 from assay.spec import Model
-from assay.studies.needs import FORMATS, Case, Learning, Need, Needs, Serving
+from assay.studies.needs import FORMATS, Case, Learning, Need, Needs, Serving, known
 from assay.studies.remedies import Change, Remedies, largest_batch, longest_context
 
 DEGREES = ("data", "tensor", "pipeline")
@@ -372,11 +371,8 @@ def _check(model: Model, plan: Plan, train: bool, given: Mapping[str, object]) -
         if value != usual:
             raise SettingError(f"{name} is {value}; it is of {other}, and {this} is asked about")
     weights = given["weights"]
-    if isinstance(weights, str) and weights not in FORMATS:
-        try:
-            dtype(weights, "weights")
-        except SettingError as error:
-            raise SettingError(f"{error}; and formats: {', '.join(FORMATS)}") from None
+    if isinstance(weights, str):
+        known(weights)
     for name in ("chunk", "prompts", "page"):
         if given[name] is not None and "past" not in model.settings:
             raise SettingError(f"{name} is {given[name]}; {model.name} keeps nothing between passes")

@@ -11,6 +11,7 @@ from typing import Any
 
 from assay.errors import SettingError
 from assay.formats import Scheme
+from assay.readings.dtypes import dtype
 from assay.readings.memory import memory
 from assay.readings.optimizers import Optimizer
 from assay.readings.precision import Precision
@@ -57,6 +58,22 @@ class Serving:
     images: int | None = None
     image_tokens: int | None = None
     sounds: int | None = None
+
+
+def known(weights: str) -> None:
+    """Raise SettingError for what is neither a dtype nor one of FORMATS."""
+    if weights not in FORMATS:
+        try:
+            dtype(weights, "weights")
+        except SettingError as error:
+            raise SettingError(f"{error}; and formats: {', '.join(FORMATS)}") from None
+
+
+def adapted(model: Model, rank: int | None, name: str | None) -> Model:
+    """The model in one of FORMATS, adapters of a rank beside every matrix of a layer, which alone are trained."""
+    if name is not None:
+        model = quantize(model, scheme_of(name, model.family, model.dtype))
+    return model if rank is None else lora(model, rank, ALL_LINEAR)
 
 
 @dataclass(frozen=True)
@@ -159,12 +176,7 @@ class Needs:
         alone = replace(plan, data=1, zero=0) if plan.expert == 1 else replace(plan, zero=0)  # replicas hold alike
         key = (alone, name, rank)
         if key not in self._ranks:
-            model = self.model
-            if name is not None:
-                model = quantize(model, scheme_of(name, model.family, model.dtype))
-            if rank is not None:
-                model = lora(model, rank, ALL_LINEAR)
-            self._ranks[key] = shard(model, alone)
+            self._ranks[key] = shard(adapted(self.model, rank, name), alone)
         more = plan.data // alone.data
         named = [(r.name if r.name != "the one rank" or plan.world == 1 else "every rank", r) for r in self._ranks[key]]
         return tuple(replace(r, name=said, count=r.count * more, plan=plan) for said, r in named)
