@@ -201,7 +201,7 @@ class Side:
 
 
 @pytest.mark.parametrize("sequence", [False, True], ids=["whole tokens", "divided tokens"])
-@pytest.mark.parametrize("count", [2, 4])
+@pytest.mark.parametrize("count", [2, pytest.param(4, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("family", CONFIGS)
 def test_ranks_together_are_the_model(family: str, count: int, sequence: bool) -> None:
     config = {"model_type": family, **CONFIGS[family]}

@@ -112,7 +112,7 @@ def test_every_family_at_its_own_sizes(family: str) -> None:
     assert compiled(made, made.closed)(values) == exact
 
 
-@pytest.mark.parametrize("figure", ["parameters", "flops"])
+@pytest.mark.parametrize("figure", [pytest.param("parameters", marks=pytest.mark.slow), "flops"])
 @pytest.mark.parametrize("family", sorted(FAMILIES))
 def test_every_letter_says_what_it_is_and_where_it_is_from(family: str, figure: str) -> None:
     made = derive(model_of(family), figure)

@@ -24,7 +24,7 @@ def drawn(name: str, unrolled: bool = False) -> tuple[Model, Any, Graph]:
 
 
 @pytest.mark.parametrize("name", [name for name, _ in presets()])
-@pytest.mark.parametrize("unrolled", [False, True])
+@pytest.mark.parametrize("unrolled", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_every_op_stands_once_and_costs_add_up(name: str, unrolled: bool) -> None:
     model, counted, made = drawn(name, unrolled)
     for segment, stage in zip(model.segments, made.stages, strict=True):

@@ -86,7 +86,7 @@ def check(grid: Grid, drawing: Drawing, labels: list[tuple[int, Rect]], edge: fl
 
 
 @pytest.mark.parametrize("name", [name for name, _ in presets()])
-@pytest.mark.parametrize("unrolled", [False, True])
+@pytest.mark.parametrize("unrolled", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_nothing_overlaps_in_the_picture(name: str, unrolled: bool) -> None:
     for stage in drawn(name, unrolled).graph.stages:
         frame = draw_svg._frame(stage, unrolled)
@@ -118,7 +118,7 @@ def test_nothing_overlaps_in_text(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", [name for name, _ in presets()])
-@pytest.mark.parametrize("unrolled", [False, True])
+@pytest.mark.parametrize("unrolled", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_every_preset_draws_in_every_format(name: str, unrolled: bool) -> None:
     made = drawn(name, unrolled)
     lines = str(made).split("\n")
