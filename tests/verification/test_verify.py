@@ -17,6 +17,7 @@ from assay.kinds import training as columns
 from assay.readings import plans
 from assay.records import replace
 from assay.sources.families import FAMILIES
+from assay.verification import library
 from assay.verification.small import prove
 
 PRESETS = ("llama-3-8b", "gpt-2", "mixtral-8x7b")
@@ -227,7 +228,7 @@ def test_what_the_public_implementation_is_not_compared_with(
         (found,) = json.loads(capsys.readouterr().out)["models"]
         (own,) = found["proofs"]
         assert [says in line for line in own["without"]] == [True]
-    monkeypatch.setattr("assay.verification.library.installed", lambda: None)
+    monkeypatch.setattr(library, "installed", lambda: None)
     assert main(["verify", str(path)]) == 0
     assert "the public implementation is not compared: transformers is not installed" in capsys.readouterr().out
     assert main(["verify", str(path), "--alone"]) == 0
