@@ -374,3 +374,16 @@ def test_every_kind_runs_or_says_why_not() -> None:
     assert all(why.strip() for why in NOT_RUN.values())
     assert not set(NOT_RUN) & set(RULES)
     assert set(KINDS) == set(RULES) | set(NOT_RUN)
+
+
+def test_learned_queries_are_of_the_tower_that_reads_them() -> None:
+    """Idefics 2 resamples what its projector makes: queries begin anew, behind it."""
+    from assay.execution.sensed import towers
+    from assay.rewrites.shrink import shrink
+
+    found = towers(shrink(assay.load({"model_type": "idefics2"})))
+    ends = {name: (tower.segments[0].name, tower.segments[-1].name) for name, tower in found.items()}
+    assert ends == {
+        "pixels": ("vision embedding", "vision projector"),
+        "memory": ("resampler embedding", "resampler norm"),
+    }

@@ -38,17 +38,27 @@ def towers(model: Model) -> dict[str, Tower]:
     found: dict[str, Tower] = {}
     made: set[str] = set()
     tower: Tower | None = None
+    anew: list[Segment] = []  # such as learned queries, which are of the tower that reads them
     for segment in model.segments:
         batch = segment.axes.get("b")
         if batch not in BATCHES:
             continue
+        begins, here = tower is not None, set[str]()
         for op in segment.block.ops:
             for operand in op.activations:
+                if operand.name in here:
+                    continue
+                begins = begins and operand.name in OWN and operand.name not in made
                 if operand.name not in made and operand.name not in OWN and operand.name not in found:
                     tower = found[operand.name] = Tower(str(batch))
-            made.add(op.name)
-        if tower is not None:
-            tower.segments.append(segment)
+            here.add(op.name)
+        made |= here
+        anew.append(segment)
+        if tower is not None and not begins:
+            tower.segments += anew
+            anew = []
+    if tower is not None:
+        tower.segments += anew
     return {name: tower for name, tower in found.items() if tower.segments}
 
 
