@@ -26,15 +26,15 @@ def free(made: Derivation) -> list[Letter]:
 
 def axis_of(letter: Letter) -> str:
     """The axis that a letter is of: f of f_2."""
-    base, mark, index = str(letter.symbol).rpartition("_")
-    return base if mark and index.isdigit() else str(letter.symbol)
+    base, mark, index = letter.symbol.name.rpartition("_")
+    return base if mark and index.isdigit() else letter.symbol.name
 
 
 def resized(model: Model, made: Derivation, values: Values) -> Model:
     """The same ops with the sizes that the letters of a derivation are given."""
     letters = free(made)
     often = {
-        (stage.name, stage.layers): str(symbol)
+        (stage.name, stage.layers): symbol.name
         for stage in made.stages
         for symbol in getattr(stage.often, "free_symbols", ())
     }
@@ -46,7 +46,7 @@ def resized(model: Model, made: Derivation, values: Values) -> Model:
             for letter in letters:
                 known = (axis_of(letter), letter.value, letter.origin)
                 if segment.name in letter.where and known == (axis, size, block.origins.get(axis, "")):
-                    sizes[axis] = values[str(letter.symbol)]
+                    sizes[axis] = values[letter.symbol.name]
         layers = segment.layers
         name = often.get((segment.name, layers), "")
         if name in values:
@@ -58,7 +58,7 @@ def resized(model: Model, made: Derivation, values: Values) -> Model:
 
 def setting(made: Derivation, values: Values) -> dict[str, int]:
     """What a count is asked, from the letters of a setting."""
-    asked = {str(letter.symbol) for letter in free(made) if not letter.where} - fixed(made).keys()
+    asked = {letter.symbol.name for letter in free(made) if not letter.where} - fixed(made).keys()
     given = {TOKENS[name]: values[name] for name in TOKENS if name in asked}
     for letter in contexts(made):
         given["tokens"] = values.get("n", 1)
@@ -74,7 +74,7 @@ def fixed(made: Derivation) -> dict[str, int]:
     names = {"frames", "images", "image_tokens"} | ({"m"} if model.source_stride != 1 else set())
     if model.sight is not None and model.sight.alone is not None:
         names |= {"n"}
-    known = {str(letter.symbol): letter.value for letter in free(made) if not letter.where}
+    known = {letter.symbol.name: letter.value for letter in free(made) if not letter.where}
     return {name: value for name, value in known.items() if name in names}
 
 
@@ -83,7 +83,7 @@ def drawn(made: Derivation, rng: random.Random) -> Values:
     values: Values = {}
     kept = fixed(made)
     for letter in free(made):
-        name = str(letter.symbol)
+        name = letter.symbol.name
         axis = axis_of(letter)
         most = 9 if axis == "L" else 900 if axis in REACHES else 40 if letter.where else 400
         values[name] = kept.get(name, rng.randint(2 if axis == "L" else 1, most))
@@ -94,7 +94,7 @@ def drawn(made: Derivation, rng: random.Random) -> Values:
 
 def contexts(made: Derivation) -> list[str]:
     """The letter of past and present tokens, where there is one."""
-    return [str(letter.symbol) for letter in free(made) if axis_of(letter) == "c" and not letter.where]
+    return [letter.symbol.name for letter in free(made) if axis_of(letter) == "c" and not letter.where]
 
 
 def tied(made: Derivation, values: Values) -> Values | None:
@@ -104,7 +104,7 @@ def tied(made: Derivation, values: Values) -> Values | None:
     ordered = sorted(ties, key=lambda tie: (tie[0].is_Symbol, not tie[1].is_number))
 
     def value(expression: Any) -> int:
-        return int(expression.subs({symbol: values[str(symbol)] for symbol in expression.free_symbols}))
+        return int(expression.subs({symbol: values[symbol.name] for symbol in expression.free_symbols}))
 
     for left, right in [tie for tie in ties if tie[1].is_number]:
         values[str(left)] = int(right)
@@ -126,14 +126,14 @@ def compiled(made: Derivation, expression: Any) -> Callable[[Values], int]:
     """An expression as a function of its letters' values, in exact integers."""
     whole = sympy.expand(made.unfolded(expression))
     if whole.has(sympy.floor):  # a float may fall on the wrong side
-        return lambda values: value_of(whole, {symbol: values[str(symbol)] for symbol in whole.free_symbols})
+        return lambda values: value_of(whole, {symbol: values[symbol.name] for symbol in whole.free_symbols})
     terms = sympy.Add.make_args(whole)
     common = math.lcm(*(int(sympy.fraction(term.as_coeff_Mul()[0])[1]) for term in terms))
     letters = [letter.symbol for letter in free(made)]
     function = sympy.lambdify(letters, sympy.expand(whole * common), modules=[{"Min": min, "Max": max}, "math"])
 
     def at(values: Values) -> int:
-        top = function(*(values[str(letter)] for letter in letters))
+        top = function(*(values[letter.name] for letter in letters))
         if not isinstance(top, int):
             assert top == int(top), f"{top} is no integer"
         quotient, rest = divmod(int(top), common)
@@ -145,5 +145,5 @@ def compiled(made: Derivation, expression: Any) -> Callable[[Values], int]:
 
 def holds(made: Derivation, values: Values) -> bool:
     """True where the bounds that a closed form uses hold."""
-    named = {letter.symbol: values[str(letter.symbol)] for letter in free(made)}
+    named = {letter.symbol: values[letter.symbol.name] for letter in free(made)}
     return all(made.unfolded(bound.high - bound.low).subs(named) >= 0 for bound in made.bounds)

@@ -128,7 +128,7 @@ KEYS: dict[str, dict[str, str]] = {
 @pytest.mark.parametrize("family", KEYS)
 def test_letters_name_the_keys_of_their_families(family: str) -> None:
     made = assay.explain(assay.load({"model_type": family}), "parameters")
-    found = {str(letter.symbol): origin(letter, made) for letter in made.legend}
+    found = {letter.symbol.name: origin(letter, made) for letter in made.legend}
     assert {letter: found.get(letter) for letter in KEYS[family]} == KEYS[family]
 
 

@@ -178,7 +178,7 @@ CROSSED = "(8*n*d*h*k + 4*n**2*h*k + 4*n*d*h*k + 4*m*d*h*k + 4*n*m*h*k + 4*n*d*f
 def typed(made: Derivation, text: str) -> Any:
     """A formula written down, in the derivation's letters."""
     return sympy.sympify(
-        text.replace("CROSSED", CROSSED), locals={str(letter.symbol): letter.symbol for letter in made.legend}
+        text.replace("CROSSED", CROSSED), locals={letter.symbol.name: letter.symbol for letter in made.legend}
     )
 
 
@@ -227,7 +227,7 @@ def test_steps_sum_to_the_figure() -> None:
 
 def test_letters_say_where_they_came_from() -> None:
     made = derivation(LLAMA, "flops", {})
-    origins = {str(letter.symbol): letter.origin for letter in made.legend}
+    origins = {letter.symbol.name: letter.origin for letter in made.legend}
     assert origins["d"] == "hidden_size"
     assert origins["g"] == "num_key_value_heads"
     assert origins["f"] == "intermediate_size"
@@ -236,7 +236,7 @@ def test_letters_say_where_they_came_from() -> None:
 
 def test_one_letter_for_two_sizes_is_numbered() -> None:
     made = derivation({**DEEPSEEK, "first_k_dense_replace": 1, "intermediate_size": 70}, "parameters", {})
-    widths = {str(letter.symbol): letter.value for letter in made.legend if str(letter.symbol).startswith("f")}
+    widths = {letter.symbol.name: letter.value for letter in made.legend if letter.symbol.name.startswith("f")}
     assert widths == {"f_1": 70, "f_2": 18}
 
 

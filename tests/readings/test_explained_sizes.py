@@ -106,7 +106,7 @@ def test_every_family_at_random_sizes(family: str, name: str) -> None:
 def test_every_family_at_its_own_sizes(family: str) -> None:
     model = model_of(family)
     made = derive(model, "flops")
-    values = {str(letter.symbol): letter.value for letter in made.legend}
+    values = {letter.symbol.name: letter.value for letter in made.legend}
     exact = count(model).flops.total
     assert made.number == exact
     assert compiled(made, made.closed)(values) == exact
@@ -119,10 +119,10 @@ def test_every_letter_says_what_it_is_and_where_it_is_from(family: str, figure: 
     for letter in made.legend:
         assert letter.says, letter
         assert letter.definition is None or not letter.origin
-        assert str(letter.symbol).startswith("L") or origin(letter, made), letter
+        assert letter.symbol.name.startswith("L") or origin(letter, made), letter
 
 
 def test_a_formula_that_is_off_is_seen() -> None:
     made = derive(model_of("llama"), "flops")
-    values = {str(letter.symbol): letter.value for letter in made.legend}
+    values = {letter.symbol.name: letter.value for letter in made.legend}
     assert compiled(made, made.formula + made.formula / made.number)(values) == count(made.model).flops.total + 1

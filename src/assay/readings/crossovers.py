@@ -338,7 +338,7 @@ class Measured:
         while symbols_of(formula) & defined.keys():
             formula = named.closed(formula.xreplace(defined))
         lengths = {"c", "m"} if self.follows and self.asked.get("source") is None else {"c"}
-        known = [one.symbol for one in named.legend if str(one.symbol) in lengths and not one.where]
+        known = [one.symbol for one in named.legend if one.symbol.name in lengths and not one.where]
         return algebra().expand(formula.xreplace(dict.fromkeys(known, length)))
 
 

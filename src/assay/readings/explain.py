@@ -87,12 +87,12 @@ class Derivation:
     def at(self, **sizes: int) -> int:
         """The formula at other sizes, by the names of letters; those not named are the model's own."""
         algebra()
-        known = {str(letter.symbol): letter for letter in self.legend}
+        known = {letter.symbol.name: letter for letter in self.legend}
         for name in sizes:
             if name not in known or known[name].definition is not None:
                 free = ", ".join(n for n, letter in known.items() if letter.definition is None)
                 raise SettingError(f"{name} is no letter of this formula; its letters: {free}")
-        values = {letter.symbol: sizes.get(str(letter.symbol), letter.value) for letter in self.legend}
+        values = {letter.symbol: sizes.get(letter.symbol.name, letter.value) for letter in self.legend}
         return value_of(self.unfolded(self.formula), values)
 
     def unfolded(self, expression: Any) -> Any:

@@ -163,7 +163,7 @@ class Named:
         for letter in self.legend:
             if letter.definition is not None:
                 made = settled(letter.definition, self.values)[0]
-                if str(letter.symbol).startswith("pairs") or made.is_Symbol or made.is_Integer:
+                if letter.symbol.name.startswith("pairs") or made.is_Symbol or made.is_Integer:
                     self.plain[letter.symbol] = letter.definition
 
     def general(self, formula: Any) -> Any:

@@ -32,7 +32,7 @@ class Script:
         """A letter; a number behind it stands below the line."""
         if self.values is not None:
             return f"{self.values[symbol]:,}"
-        name, index = split(str(symbol))
+        name, index = split(symbol.name)
         if self.latex:
             plain = name.replace("_", r"\_")
             shown = plain if len(name) == 1 else rf"\mathit{{{plain}}}"
@@ -108,8 +108,8 @@ def _bare(piece: str) -> str:
 
 def rank(symbol: Any) -> tuple[int, str]:
     """Where a letter stands in a term."""
-    name, _ = split(str(symbol))
-    return (ORDER.index(name) if name in ORDER else len(ORDER), str(symbol))
+    name, _ = split(symbol.name)
+    return (ORDER.index(name) if name in ORDER else len(ORDER), symbol.name)
 
 
 def write(expression: Any, script: Script = TEXT) -> str:

@@ -123,7 +123,7 @@ def _beyond(model: Model, made: Sequence[Crossover]) -> list[str]:
 
 
 def _letters(made: Sequence[Crossover]) -> list[str]:
-    letters = {str(letter.symbol): letter for one in made for letter in one.legend}
+    letters = {letter.symbol.name: letter for one in made for letter in one.legend}
     ordered = sorted(letters.values(), key=lambda letter: rank(letter.symbol))
     rows = [
         [TEXT.letter(one.symbol), digits(one.value), ", ".join(filter(None, (one.says, _place(one)))), _source(one)]
@@ -138,13 +138,13 @@ def _letters(made: Sequence[Crossover]) -> list[str]:
 
 def _source(letter: Letter) -> str:
     """The key of a letter, or the option."""
-    axis, _ = split(str(letter.symbol))
+    axis, _ = split(letter.symbol.name)
     option = "" if letter.where else SETTING.get(axis, "")
     return f"= {letter.origin}" if is_expression(letter.origin) else letter.origin or option
 
 
 def _place(letter: Any) -> str:
-    return ", ".join(letter.where) if "_" in str(letter.symbol) else ""
+    return ", ".join(letter.where) if "_" in letter.symbol.name else ""
 
 
 def _sides(made: Sequence[Crossover]) -> list[list[str]]:
@@ -173,7 +173,7 @@ def document(version: str, model: Model, made: Sequence[Crossover], convention: 
                 "formula": None if one.formula is None else str(one.formula),
                 "formula_text": formula(one).removeprefix("n = ") or None,
                 "letters": {
-                    str(letter.symbol): {"value": letter.value, "origin": letter.origin} for letter in one.legend
+                    letter.symbol.name: {"value": letter.value, "origin": letter.origin} for letter in one.legend
                 },
             }
             for one in made

@@ -56,7 +56,7 @@ def document(version: str, made: Derivation) -> dict[str, Any]:
         "bounds": [{"low": str(one.low), "high": str(one.high)} for one in made.bounds],
         "letters": [
             {
-                "letter": str(letter.symbol),
+                "letter": letter.symbol.name,
                 "value": letter.value,
                 "says": letter.says,
                 "origin": origin(letter, made),

@@ -187,7 +187,7 @@ def origin(letter: Letter, made: Derivation, script: Script = TEXT) -> str:
     """Where a letter's value came from: a config key or several, an option, or other letters."""
     if letter.definition is not None:
         return f"= {write(letter.definition, script)}"
-    axis, _ = split(str(letter.symbol))
+    axis, _ = split(letter.symbol.name)
     if letter.origin and not is_expression(letter.origin):
         return letter.origin
     if axis in SETTING and not letter.where:
@@ -202,7 +202,7 @@ def derived(axis: str, letter: Letter, made: Derivation) -> str:
     block = next((one for one in blocks if one.sizes.get(axis) == letter.value), None)
     if block is None:
         return ""
-    letters = {str(one.symbol) for one in made.legend}
+    letters = {one.symbol.name for one in made.legend}
 
     def size(name: str) -> int:
         found: int = block.sizes.get(name, 0)
@@ -224,7 +224,7 @@ def derived(axis: str, letter: Letter, made: Derivation) -> str:
 
 def place(letter: Letter) -> str:
     """The first kinds of layers a letter is of, where another one goes by the same name."""
-    kinds = list(dict.fromkeys(letter.where)) if split(str(letter.symbol))[1] else []
+    kinds = list(dict.fromkeys(letter.where)) if split(letter.symbol.name)[1] else []
     return ", ".join(kinds[:KINDS]) + (" …" if len(kinds) > KINDS else "")
 
 
