@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import assay
-from assay.kinds.training.tape import Keeping
+from assay.kinds.training.values import Keeping
 from assay.readings import liveness as module
 from assay.readings.binding import as_model
 from assay.readings.liveness import Liveness, liveness

@@ -8,7 +8,8 @@ import pytest
 
 import assay
 from assay.kinds.training import SAVES
-from assay.kinds.training.tape import Tape, Value
+from assay.kinds.training.tape import Tape
+from assay.kinds.training.values import Value
 from assay.spec import Block, parse_lines
 
 B, N = 2, 6

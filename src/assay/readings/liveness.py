@@ -14,7 +14,7 @@ from assay.formats import bytes_of
 from assay.kinds import kind_of
 from assay.kinds.training import INPUT, Passing, Store, Tape, Value, rule_of
 from assay.kinds.training.rows import in_float32, leaves
-from assay.kinds.training.tape import BEFORE, CACHE, STATES, Keeping
+from assay.kinds.training.values import BEFORE, CACHE, STATES, Keeping
 from assay.readings.binding import placed
 from assay.readings.generate import chosen
 from assay.readings.order import carried, halves, in_order

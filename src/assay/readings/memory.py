@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from assay.errors import SettingError
 from assay.formats import BITS, bytes_of
 from assay.kinds import Extent
-from assay.kinds.training.tape import CACHE, STATES, Keeping
+from assay.kinds.training.values import CACHE, STATES, Keeping
 from assay.readings.binding import as_model, bind, placed
 from assay.readings.count import count_setting
 from assay.readings.dtypes import dtype

@@ -5,7 +5,7 @@ from __future__ import annotations
 from assay.kinds import Extent
 from assay.kinds.resizing import is_index
 from assay.kinds.training import Passing, Tape, Value, passes, rule_of
-from assay.kinds.training.tape import FLAG, INDEX
+from assay.kinds.training.values import FLAG, INDEX
 from assay.readings.binding import bind, placed
 from assay.readings.order import MEMORY
 from assay.readings.setting import Setting

@@ -8,7 +8,7 @@ from typing import Any
 from assay.errors import SettingError
 from assay.kinds import Visible, kind_of
 from assay.kinds.training import INPUT, MADE, WEIGHT, Passing, Tape, Value, backward, passes, remade, rule_of
-from assay.kinds.training.tape import INDEX
+from assay.kinds.training.values import INDEX
 from assay.readings.binding import as_model
 from assay.readings.conventions import convention as convention_of
 from assay.readings.count import add_parts
@@ -100,6 +100,7 @@ def training(
     source: object = None,
     images: object = None,
     image_tokens: object = None,
+    sounds: object = None,
     **sizes: object,
 ) -> Training:
     """A training step: forward, and backward to every parameter.
@@ -128,6 +129,7 @@ def training(
         source=source,
         images=images,
         image_tokens=image_tokens,
+        sounds=sounds,
     )
     return trained(whole, asked, [op for _, ops in trace(whole, asked, policy=policy) for op in ops])
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from assay.kinds.training.tape import CACHE, STATES
+from assay.kinds.training.values import CACHE, STATES
 from assay.readings.count import count_setting
 from assay.readings.memory import EXACT, Memory, Pass
 from assay.records import replace

@@ -6,8 +6,10 @@ Only what reads training imports this.
 """
 
 from assay.kinds.training import collective, contractions, fused, layout, pointwise, primitives, reduce, scans
+from assay.kinds.training.passing import Passing
 from assay.kinds.training.rows import BACKWARD, SAVES, backward, hands_on, passes, remade, rule_of, saves
-from assay.kinds.training.tape import INPUT, MADE, WEIGHT, Passing, Store, Tape, Value, width_of
+from assay.kinds.training.tape import Tape
+from assay.kinds.training.values import INPUT, MADE, WEIGHT, Store, Value, width_of
 
 __all__ = [
     "BACKWARD",

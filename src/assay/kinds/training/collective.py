@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from assay.kinds.training.passing import Passing
 from assay.kinds.training.rows import saves
-from assay.kinds.training.tape import Passing, Value
+from assay.kinds.training.values import Value
 
 
 @saves("all_reduce")

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from assay.kinds.training.passing import Passing
 from assay.kinds.training.rows import saves
-from assay.kinds.training.tape import COUNT, FLAG, INDEX, Passing, Value
+from assay.kinds.training.values import COUNT, FLAG, INDEX, Value
 from assay.spec import Axes
 
 

@@ -6,9 +6,10 @@ from collections.abc import Sequence
 
 from assay.kinds.base import Extent, Work, kind_of
 from assay.kinds.fused import whole
+from assay.kinds.training.passing import Passing
 from assay.kinds.training.pointwise import MASKED, sight
 from assay.kinds.training.rows import AGAIN, BACKWARD, products, saves
-from assay.kinds.training.tape import FLAG, WIDE, Passing, Value
+from assay.kinds.training.values import FLAG, WIDE, Value
 from assay.size import Size, is_integer
 from assay.spec import Axes, Op
 

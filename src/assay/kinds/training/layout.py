@@ -5,8 +5,9 @@ from __future__ import annotations
 from assay.kinds.base import traded
 from assay.kinds.compress import slots_of
 from assay.kinds.training.contractions import everything
+from assay.kinds.training.passing import Passing
 from assay.kinds.training.rows import saves
-from assay.kinds.training.tape import FLAG, INDEX, WIDE, Passing, Value, width_of
+from assay.kinds.training.values import FLAG, INDEX, WIDE, Value, width_of
 from assay.size import Size, product
 
 

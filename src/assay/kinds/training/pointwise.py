@@ -6,8 +6,10 @@ from collections.abc import Callable
 
 from assay.kinds.compress import slots_of
 from assay.kinds.training.contractions import everything
+from assay.kinds.training.passing import Passing
 from assay.kinds.training.rows import saves
-from assay.kinds.training.tape import FLAG, INDEX, Passing, Tape, Value, promoted
+from assay.kinds.training.tape import Tape
+from assay.kinds.training.values import FLAG, INDEX, Value, promoted
 from assay.size import ceil_div
 from assay.spec import Axes, Op
 

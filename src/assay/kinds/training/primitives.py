@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from assay.kinds.training.contractions import everything
+from assay.kinds.training.passing import Passing
 from assay.kinds.training.rows import saves
-from assay.kinds.training.tape import FLAG, INDEX, WIDE, Passing, Value
+from assay.kinds.training.values import FLAG, INDEX, WIDE, Value
 
 
 @saves("cast")

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from assay.kinds.reduce import over
+from assay.kinds.training.passing import Passing
 from assay.kinds.training.rows import saves
-from assay.kinds.training.tape import FLAG, INDEX, Passing, Value
+from assay.kinds.training.values import FLAG, INDEX, Value
 from assay.size import product
 
 

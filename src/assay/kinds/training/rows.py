@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from assay.errors import KindError
 from assay.kinds.base import Extent, Work, kind_of
-from assay.kinds.training.tape import Value
+from assay.kinds.training.values import Value
 from assay.spec import Op
 
 Saves = Callable[..., Value]  # (passing, *activations) -> result

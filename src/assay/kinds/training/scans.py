@@ -10,8 +10,9 @@ from collections.abc import Callable, Sequence
 
 from assay.errors import KindError
 from assay.kinds.base import Extent, Work, kind_of
+from assay.kinds.training.passing import Passing
 from assay.kinds.training.rows import BACKWARD, saves
-from assay.kinds.training.tape import FLAG, Passing, Value
+from assay.kinds.training.values import FLAG, Value
 from assay.size import exact_div
 from assay.spec import Axes, Op
 
