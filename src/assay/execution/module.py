@@ -31,12 +31,14 @@ for _module in (
     "collective",
     "compress",
     "contract",
+    "conv",
     "fused",
     "keys",
     "layout",
     "pointwise",
     "reduce",
     "scan",
+    "stabilized",
     "state",
 ):
     import_module(f"assay.execution.rules.{_module}")  # each registers the functions of its kinds

@@ -1,1 +1,1 @@
-"""The function of each kind in PyTorch, a file for each file of kinds."""
+"""The function of each kind in PyTorch: files as those of kinds, with those of recurrences in three by subject."""
