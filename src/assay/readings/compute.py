@@ -95,6 +95,7 @@ def train(
     source: object = None,
     images: object = None,
     image_tokens: object = None,
+    sounds: object = None,
     **sizes: object,
 ) -> TrainingRun:
     """A training run of a model on `tokens` tokens, or on as many as a `budget` of FLOPs or `gpu_days` buys.
@@ -115,7 +116,8 @@ def train(
     if sum(given is not None for given in (tokens, budget, gpu_days)) != 1:
         raise SettingError("a run is told by one of tokens, budget (FLOPs) and gpu_days")
     optimizer_of(optimizer)
-    asked = {"convention": convention, "source": source, "images": images, "image_tokens": image_tokens}
+    asked = {"convention": convention, "source": source, "images": images}
+    asked |= {"image_tokens": image_tokens, "sounds": sounds}
     given = _lengths(lengths) if lengths is not None else ((None if context is None else lift(context, "context"), 1),)
     for length, _ in given:
         if length is not None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import takewhile
+
 from assay.kinds import Extent
 from assay.kinds.resizing import is_index
 from assay.kinds.training import Passing, Tape, Value, passes, rule_of
@@ -28,10 +30,16 @@ class Ran:
         self.needs: list[tuple[bool, ...]] = []
 
     @property
+    def tower(self) -> str | None:
+        """What a layer of a tower has a batch of, None for any other layer."""
+        batch = self.segment.axes.get("b")
+        return batch if isinstance(batch, str) and batch in TOWERS else None
+
+    @property
     def senses(self) -> bool:
         """True for a layer of a tower that has something to see or hear."""
         many = self.extent.sizes["b"]
-        return self.segment.axes.get("b") in TOWERS and not (is_integer(many) and many == 0)
+        return self.tower is not None and not (is_integer(many) and many == 0)
 
 
 class Forward:
@@ -86,12 +94,18 @@ class Forward:
             )
             known[op.name] = self.run(at, given, any(row.needs[-1]) and passes(op))
             tape.read(known[op.name], *given)  # what an op is given is there until it has run
-            if index == 0 and self.layers and self.layers[-1].senses and op.activations[:1] and not row.senses:
-                tape.keep(tape.new(op.activations[0].axes, dtype=FLAG))  # where in a text stands what a tower made
+            if index == 0 and op.activations and row.tower is None:
+                for _ in self._sensed_before():  # where in a text stands what each tower made
+                    tape.keep(tape.new(op.activations[0].axes, dtype=FLAG))
         made = {op.name for op in block.ops} & self.needed
         self.values |= {name: known[name] for name in made}
         self.layers.append(row)
         return row
+
+    def _sensed_before(self) -> set[str]:
+        """What the towers right before the layer at work have seen and heard."""
+        towers = takewhile(lambda layer: layer.tower is not None, reversed(self.layers))
+        return {layer.tower for layer in towers if layer.tower is not None and layer.senses}
 
     def _plain(self, block: Block) -> bool:
         """True where every size is a number."""

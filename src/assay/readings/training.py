@@ -259,7 +259,7 @@ class Traced(Forward):
 
         One vector of an image, of all its positions together, may be made in vain.
         """
-        towers = [layer for layer in self.layers if layer.senses]
+        towers = [layer.tower for layer in self.layers if layer.senses]
         if not towers:
             return
         found = self._reached(set()) if reached is None else reached
@@ -270,8 +270,8 @@ class Traced(Forward):
             unread = layer.senses and layer.layer is None and (place, len(block.ops) - 1) not in found
             lost = unread and kind_of(last).contracts and len(last.axes) > 2
             reads = {t.name for op in block.ops for t in op.activations}
-            if lost or (not layer.senses and reads & given):
-                axis = str(towers[0].segment.axes["b"])
+            if lost or (layer.tower is None and reads & given):
+                axis = layer.tower or str(towers[0])
                 raise SettingError(
                     f"{axis} is {getattr(self.asked, axis)}; how the text of {name} reads what its tower makes is not "
                     f"described, nor so what a step keeps of {axis}"
