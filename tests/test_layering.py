@@ -11,12 +11,13 @@ import pytest
 SRC = Path(__file__).resolve().parents[1] / "src" / "assay"
 
 # errors <- size <- spec <- kinds <- {blocks <- sources, rewrites, readings} <- report <- studies <- commands <- cli
-# records is a tool of all
-LEAVES = {"errors", "records"}
+# records and registry are tools of all
+LEAVES = {"errors", "records", "registry"}
 SPEC = LEAVES | {"size", "formats", "spec"}
 MAY_IMPORT: dict[str, set[str]] = {
     "errors": set(),
     "records": set(),
+    "registry": {"errors"},
     "size": LEAVES,
     "formats": LEAVES | {"size"},
     "spec": LEAVES | {"size", "formats"},

@@ -11,6 +11,7 @@ from math import prod
 from typing import Any, TypeAlias
 
 from assay.errors import MeasureError
+from assay.registry import entered
 
 
 class Call:
@@ -42,15 +43,7 @@ RULES: dict[str, Rule] = {}
 
 def rule(*names: str) -> Callable[[Rule], Rule]:
     """Register the cost of ops by name; a second rule for a name is an error."""
-
-    def register(formula: Rule) -> Rule:
-        for name in names:
-            if name in RULES:
-                raise MeasureError(f"{name} has a rule already")
-            RULES[name] = formula
-        return formula
-
-    return register
+    return entered(RULES, names, lambda name: MeasureError(f"{name} has a rule already"))
 
 
 def _product(a: Sequence[int], columns: int) -> int:

@@ -11,6 +11,7 @@ from torch import Tensor
 from assay.errors import BuildError
 from assay.execution.storage import Getter, Tree, Weights
 from assay.records import dataclass, field
+from assay.registry import entered
 from assay.spec import Axes, Model, Op
 from assay.spec import Tensor as Operand
 
@@ -39,15 +40,7 @@ NOT_RUN: dict[str, str] = {
 
 def runs(*kinds: str) -> Callable[[Rule], Rule]:
     """A rule is how ops of these kinds run. Raises BuildError where one of them runs otherwise already."""
-
-    def add(rule: Rule) -> Rule:
-        for kind in kinds:
-            if kind in RULES:
-                raise BuildError(f"the kind {kind!r} runs in two ways")
-            RULES[kind] = rule
-        return rule
-
-    return add
+    return entered(RULES, kinds, lambda kind: BuildError(f"the kind {kind!r} runs in two ways"))
 
 
 @dataclass()

@@ -13,11 +13,12 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from assay.errors import SettingError
+from assay.errors import KindError, SettingError
 from assay.kinds import kind_of
 from assay.kinds.dividing import biases, ends_sum
 from assay.kinds.reduce import over
 from assay.records import dataclass, replace
+from assay.registry import entered
 from assay.rewrites.fuse import fuse
 from assay.spec import Axes, Block, Model, Op, Tensor
 
@@ -144,13 +145,8 @@ RULES: dict[str, Rule] = {}
 
 
 def executes(*kinds: str) -> Callable[[Rule], Rule]:
-    """A rule is how ops of these kinds are executed."""
-
-    def add(rule: Rule) -> Rule:
-        RULES.update(dict.fromkeys(kinds, rule))
-        return rule
-
-    return add
+    """A rule is how ops of these kinds are executed. Raises KindError where one of them has a rule already."""
+    return entered(RULES, kinds, lambda kind: KindError(f"the kind {kind!r} is executed in two ways"))
 
 
 class _Line:

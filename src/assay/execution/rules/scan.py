@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from assay.errors import BuildError
 from assay.execution.recurrence import (
     Frame,
     alone,
@@ -19,18 +20,14 @@ from assay.execution.recurrence import (
     write_and_read,
 )
 from assay.execution.sites import Call, Rule, Run, Site, runs
+from assay.registry import entered
 
 SCANS: dict[str, Rule] = {}
 
 
 def recurs(rule: str) -> Callable[[Rule], Rule]:
-    """How a scan of a rule runs."""
-
-    def add(run: Rule) -> Rule:
-        SCANS[rule] = run
-        return run
-
-    return add
+    """How a scan of a rule runs. Raises BuildError where it runs otherwise already."""
+    return entered(SCANS, (rule,), lambda name: BuildError(f"the scan {name!r} runs in two ways"))
 
 
 @runs("scan")

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from assay.errors import KindError
 from assay.kinds.base import Extent, Work, kind_of
 from assay.kinds.training.values import Value
+from assay.registry import entered
 from assay.spec import Op
 
 Saves = Callable[..., Value]  # (passing, *activations) -> result
@@ -23,15 +24,7 @@ LEAVING = ("append", "hold")  # their rules say what stays for the next pass
 
 def saves(*kinds: str) -> Callable[[Saves], Saves]:
     """A rule is what autograd keeps of ops of these kinds. Raises KindError where one of them has a rule already."""
-
-    def add(rule: Saves) -> Saves:
-        for kind in kinds:
-            if kind in SAVES:
-                raise KindError(f"the kind {kind!r} has two rules of what training keeps")
-            SAVES[kind] = rule
-        return rule
-
-    return add
+    return entered(SAVES, kinds, lambda kind: KindError(f"the kind {kind!r} has two rules of what training keeps"))
 
 
 def products(op: Op, extent: Extent, needs: Sequence[bool]) -> Work:

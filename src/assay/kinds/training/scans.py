@@ -13,6 +13,7 @@ from assay.kinds.base import Extent, Work, kind_of
 from assay.kinds.training.passing import Passing
 from assay.kinds.training.rows import BACKWARD, saves
 from assay.kinds.training.values import FLAG, Value
+from assay.registry import entered
 from assay.size import exact_div
 from assay.spec import Axes, Op
 
@@ -23,14 +24,7 @@ FEWER = {"lru": 1, "wkv": 2}
 
 def recurs(rule: str) -> Callable[[Callable[..., Value]], Callable[..., Value]]:
     """What a scan of a rule keeps. Raises KindError where it has one already."""
-
-    def add(keeps: Callable[..., Value]) -> Callable[..., Value]:
-        if rule in SCANS:
-            raise KindError(f"the scan {rule!r} has two rules of what training keeps")
-        SCANS[rule] = keeps
-        return keeps
-
-    return add
+    return entered(SCANS, (rule,), lambda name: KindError(f"the scan {name!r} has two rules of what training keeps"))
 
 
 @saves("scan")
