@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 import pytest
 
 import assay
-from assay.records import dataclass, field, replace
+from assay.records import FEW, dataclass, field, replace
 
 
 @dataclass(frozen=True)
@@ -121,6 +121,44 @@ def test_the_signature_is_known_before_and_after_the_first_instance() -> None:
         assert Fresh(1, y=3) == Fresh(x=1, y=3)
         with pytest.raises(TypeError, match=r"Fresh.__init__\(\) got an unexpected keyword argument 'z'"):
             Fresh(1, z=3)  # type: ignore[call-arg]
+
+
+def test_first_instances_are_as_later_ones() -> None:
+    @dataclass(frozen=True)
+    class Fresh:
+        """Made field by field, then by what was compiled."""
+
+        x: int
+        y: int = 2
+        tags: dict[str, int] = field(default_factory=dict)
+
+    makers: list[Any] = []
+    for index in range(FEW + 2):
+        makers.append(Fresh.__init__)
+        assert Fresh(index, tags={"a": 1}).__dict__ == {"x": index, "y": 2, "tags": {"a": 1}}
+    assert makers[0] is makers[FEW - 1] is not makers[FEW]
+    assert makers[FEW] is makers[FEW + 1]
+
+
+@pytest.mark.parametrize(
+    ("given", "named", "said"),
+    [
+        ((), {"y": 1}, r"missing 1 required positional argument: 'x'"),
+        ((1, 2, 3), {}, r"takes from 2 to 3 positional arguments but 4 were given"),
+        ((1,), {"x": 2}, r"got multiple values for argument 'x'"),
+        ((1,), {"z": 2}, r"got an unexpected keyword argument 'z'"),
+    ],
+)
+def test_the_first_instance_takes_no_other_arguments(given: Any, named: Any, said: str) -> None:
+    @dataclass(frozen=True)
+    class Fresh:
+        """A record that nobody has made."""
+
+        x: int
+        y: int = 2
+
+    with pytest.raises(TypeError, match=rf"Fresh\.__init__\(\) {said}"):
+        Fresh(*given, **named)
 
 
 def test_no_module_brings_the_standard_ones() -> None:

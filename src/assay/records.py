@@ -1,8 +1,8 @@
 """Frozen dataclasses that cost little to define.
 
 The standard decorator compiles six methods a class and brings `inspect` along: with the project's sixty classes that
-is most of what a short command spends. This one compiles `__init__` alone, once an instance is made, and shares the
-rest; what `dataclasses` needs to work with an instance (`fields`, `replace`, `asdict`, `is_dataclass`) and the
+is most of what a short command spends. This one compiles `__init__` alone, once many instances are made, and shares
+the rest; what `dataclasses` needs to work with an instance (`fields`, `replace`, `asdict`, `is_dataclass`) and the
 signature are made when they are first asked for.
 Classes are always frozen; equality and hash go by the fields.
 """
@@ -130,11 +130,34 @@ def _declared(cls: type, name: str) -> Field:
     return default
 
 
+FEW = 24  # instances made one field at a time: compiling costs as much as so many
+
+
 def _init(cls: type, fields: dict[str, Field]) -> Any:
-    """`__init__`, compiled when the first instance is made: a short command makes none of most classes."""
+    """`__init__`: field by field for the first instances, then compiled; a short command makes few of most classes."""
+    taken = {name: spec for name, spec in fields.items() if spec.init}
+    names, lasting = tuple(taken), hasattr(cls, "__post_init__")
+    left = FEW
 
     def first(self: Any, *args: Any, **named: Any) -> None:
-        made = _compiled(cls, fields)
+        nonlocal left
+        left -= 1
+        values = self.__dict__
+        given = dict(zip(names, args), **named)  # noqa: B905 (too many are seen below)
+        for name, spec in taken.items():
+            if name in given:
+                values[name] = given[name]
+            elif spec.default is not MISSING:
+                values[name] = spec.default
+            elif spec.default_factory is not MISSING:
+                values[name] = spec.default_factory()
+        plain = len(args) + len(named) == len(given) and len(values) == len(taken) and given.keys() <= taken.keys()
+        if left and plain:
+            if lasting:
+                self.__post_init__()
+            return
+        values.clear()
+        made = _compiled(cls, fields)  # which refuses arguments that do not fit
         cls.__init__ = made  # type: ignore[misc]
         made(self, *args, **named)
 
