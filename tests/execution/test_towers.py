@@ -348,6 +348,45 @@ def test_a_sound_beside_a_text(model_type: str) -> None:
         twins.agree(found, expected.reshape(found.shape))
 
 
+EAR = {"encoder_layers": 2, "encoder_attention_heads": 4, "encoder_ffn_dim": 40, "d_model": 32, "num_mel_bins": 10}
+HEARD: dict[str, tuple[dict[str, Any], str]] = {
+    **GROUPED,
+    "qwen2_audio": ({**EAR, "max_source_positions": 20}, "AutoModelForMultimodalLM"),
+    "moss_transcribe_diarize": ({**SOUND, "max_source_positions": 20}, "AutoModelForMultimodalLM"),
+}
+WHOLE = torch.ones(2, 40, dtype=torch.long)  # no frame is padding
+MORE: dict[str, dict[str, Any]] = {
+    "voxtral": {},
+    "qwen2_audio": {"feature_attention_mask": WHOLE},
+    "moss_transcribe_diarize": {"input_features_mask": WHOLE, "audio_chunk_mapping": torch.arange(2)},
+}
+
+
+@pytest.mark.parametrize("model_type", HEARD)
+def test_sounds_in_a_text(model_type: str) -> None:
+    """As with images, the work of a step and what it keeps, too."""
+    heard, auto = HEARD[model_type]
+    config = {"model_type": model_type, "audio_config": heard, "audio_token_id": 100}
+    if model_type == "qwen2_audio":
+        config["audio_token_index"] = config.pop("audio_token_id")
+    reads = TEXT | ({"model_type": "qwen2"} if model_type in ("audioflamingo3", "qwen2_audio") else {})
+    their = twins.theirs({**config, "text_config": reads | {"head_dim": 8}}, auto)
+    own = twins.ours(their)
+    frames = torch.randn(2, 40, 10, generator=torch.Generator().manual_seed(3))
+    each = own(frames=frames).shape[1]
+    text = torch.randint(3, 90, (2, each + 7), generator=torch.Generator().manual_seed(1))
+    text[0, 2 : 2 + each] = text[1, 4 : 4 + each] = 100
+    more = {"attention_mask": torch.ones_like(text), **MORE.get(model_type, {"input_features_mask": WHOLE})}
+    with torch.no_grad():
+        expected = their(input_ids=text, input_features=frames.transpose(1, 2), **more).logits
+        twins.agree(own(text, frames=frames), expected)
+        assert (own(text) - expected).abs().max() > 1e-2
+    ran = assay.measure(own, text, frames=frames, backward=True)
+    step = assay.training(own.description, 2, each + 7, images=1, attention="fused")
+    assert (step.forward, step.backward) == (ran.flops.forward, ran.flops.backward)
+    assert step.saved == ran.saved.activations
+
+
 def test_squares_that_do_not_fit_are_refused() -> None:
     config, _ = BESIDE["idefics3"]
     uneven = config | {"vision_config": SEES | {"image_size": 24}}  # 3 rows of patches, 2 of which make one

@@ -62,6 +62,61 @@ def test_a_tower_without_images_keeps_nothing(name: str) -> None:
     assert assay.training_memory(model, 2, 9, attention="fused", **PLAIN).saved == ran.saved.activations
 
 
+HEARING = {
+    "model_type": "gemma4_audio",
+    "hidden_size": 32,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "conv_kernel_size": 3,
+    "subsampling_conv_channels": [8, 6],
+    "output_proj_dims": 20,
+    "use_clipped_linears": False,
+}
+LOOKING = {**LAYERS, "model_type": "gemma4_vision", "hidden_size": 32, "num_key_value_heads": 2, "head_dim": 12}
+GEMMA: dict[str, Any] = {
+    "model_type": "gemma4",
+    "text_config": {**TEXT, "model_type": "gemma4_text", "head_dim": 8, "hidden_size_per_layer_input": 0},
+    "vision_config": {**LOOKING, "patch_size": 4, "use_clipped_linears": False},
+    "audio_config": HEARING,
+}
+SEES = assay.load({key: value for key, value in GEMMA.items() if key != "audio_config"})
+HEARS = assay.load({key: value for key, value in GEMMA.items() if key != "vision_config"})
+
+
+@pytest.mark.parametrize("attention", ["plain", "fused"])
+def test_sounds_beside_images(attention: str) -> None:
+    """Each tower as where it is the only one, and both together no more than that."""
+    both = assay.load(GEMMA)
+    reads = assay.load({key: value for key, value in GEMMA.items() if not key.startswith(("audio", "vision"))})
+
+    def figures(model: assay.Model, **asked: Any) -> list[int]:
+        kept = assay.training(model, 2, 40, attention=attention, image_tokens=asked.pop("size", None), **asked)
+        run = assay.train(model, tokens=80, context=40, image_tokens=kept.setting.image_tokens, **asked)
+        assert run.forward == kept.forward
+        assert attention == "fused" or run.backward == kept.backward  # a kernel makes scores again
+        assert kept.saved is not None
+        return [int(figure) for figure in (kept.forward, kept.backward, kept.saved, kept.inputs)]
+
+    alone, seen, heard = figures(reads), figures(SEES, images=2, size=9), figures(HEARS, images=3)
+    assert figures(both) == figures(SEES) == figures(HEARS) == alone
+    assert figures(both, images=2, size=9) == seen
+    assert figures(both, sounds=3) == heard
+    sums = [one + other - text for one, other, text in zip(seen, heard, alone, strict=True)]
+    assert figures(both, images=2, size=9, sounds=3) == sums
+    step = assay.training_memory(both, 2, 40, images=2, image_tokens=9, sounds=3, attention=attention, **PLAIN)
+    assert step.saved == sums[2]
+
+
+def test_work_of_a_sound_by_hand() -> None:
+    """Backward, twice the forward work of all products but those with what is given, which needs no gradient."""
+    text, heard = assay.training(HEARS, 1, 16), assay.training(HEARS, 1, 16, images=1)
+    tower = heard.forward - text.forward
+    assert tower == assay.count(HEARS, 1, 16, images=1).flops.by_part["tower"]
+    first = 2 * (1500 * 4) * 9 * 8  # a kernel of 3 x 3 at half of 3,000 frames and half of 8 tones, to 8 channels
+    distances = 2 * 2 * 13 * 32 * 32  # a matrix of 13 distances, which are given, in each of two layers
+    assert heard.backward - text.backward == 2 * tower - first - distances
+
+
 def test_fit_is_told_of_sources_and_images() -> None:
     told: list[tuple[assay.Model, dict[str, Any]]] = [
         (assay.load("t5-small"), {"source": 100}),

@@ -12,7 +12,7 @@ from assay.readings.binding import bind, placed
 from assay.readings.order import MEMORY
 from assay.readings.setting import Setting
 from assay.readings.stored import Seen
-from assay.size import is_integer, witness
+from assay.size import Table, decides, witness
 from assay.spec import Block, Segment
 
 TOWERS = ("images", "sounds")  # what the layers of a tower have a batch of
@@ -39,7 +39,12 @@ class Ran:
     def senses(self) -> bool:
         """True for a layer of a tower that has something to see or hear."""
         many = self.extent.sizes["b"]
-        return self.tower is not None and not (is_integer(many) and many == 0)
+        return self.tower is not None and not (decides(many) and many == 0)
+
+    @property
+    def idle(self) -> bool:
+        """True for a layer of a tower that has nothing to see or hear, and so does not run."""
+        return self.tower is not None and not self.senses
 
 
 class Forward:
@@ -49,30 +54,32 @@ class Forward:
         self.needed = needed
         self.asked = asked
         self.sizes = asked.sizes()
-        self.shown = {axis: witness(size) for axis, size in self.sizes.items()}
-        self.plain = all(is_integer(size) for size in self.sizes.values())
+        self.plain = all(map(decides, self.sizes.values()))
+        self.shown = {} if self.plain else {axis: witness(size) for axis, size in self.sizes.items()}
         self.tape = tape
         self.values: dict[str, Value] = {}
         self.layers: list[Ran] = []
         self.seen: dict[int, Seen] = {}
         self.extent: Extent | None = None  # of the layer at work
+        self.idle = False  # of the layer at work
 
     def turn(self) -> None:
         """From here on another pass, over what the layers so far left: what they shared is made anew."""
         self.values = {MEMORY: self.values["x"]}
-        self.tape.memo = {}
+        self.tape.memo = Table()
 
     def layer(self, segment: Segment, layer: int | None, block: Block | None = None) -> Ran:
         """One layer forward, by another block of the segment's where one is named."""
         block, tape = block or segment.block, self.tape
         extent = bind(block, placed(segment, self.sizes))
         self.extent = extent
-        tape.layer = {}
+        tape.layer = Table()
         tape.real = extent.sizes
         tape.sizes = dict(extent.sizes if self._plain(block) else self._shown(segment, block))
         seen = self.seen.setdefault(id(block), Seen(block))
         known: dict[str, Value] = {}
         row = Ran(segment, block, layer, extent)
+        self.idle = row.idle
         place = len(self.layers)
         for index, op in enumerate(block.ops):
             for operand in op.activations:
@@ -89,7 +96,7 @@ class Forward:
                 block.ops,
                 tape.sizes,
                 lambda t, groups: seen.view(tape, t, groups, layer),
-                int(tape.sizes.get("past", 0)),
+                tape.sizes.get("past", 0),
                 known,
             )
             known[op.name] = self.run(at, given, any(row.needs[-1]) and passes(op))
@@ -108,8 +115,8 @@ class Forward:
         return {layer.tower for layer in towers if layer.tower is not None and layer.senses}
 
     def _plain(self, block: Block) -> bool:
-        """True where every size is a number."""
-        return self.plain and all(map(is_integer, block.sizes.values()))
+        """True where every size is a number, at every point."""
+        return self.plain and all(map(decides, block.sizes.values()))
 
     def _shown(self, segment: Segment, block: Block) -> dict[str, int]:
         """Numbers that stand for the sizes of a block."""
@@ -117,8 +124,8 @@ class Forward:
         return bind(own, {axis: witness(size) for axis, size in placed(segment, self.shown).items()}).sizes
 
     def run(self, at: Passing, given: list[Value], grad: bool) -> Value:
-        """One op, which has a gradient where nobody knows its rule."""
-        rule = rule_of(at.op, self.tape.dtype)
+        """One op, which has a gradient where nobody knows its rule; of one that does not run nothing is kept."""
+        rule = None if self.idle else rule_of(at.op, self.tape.dtype)
         return self.tape.new(at.op.axes, grad) if rule is None else rule(at, *given)
 
     def _given(self, name: str, axes: tuple[str, ...], block: Block) -> Value:
@@ -131,6 +138,8 @@ class Forward:
             return self.tape.once(key, lambda: self.tape.new(axes, dtype=INDEX)).called(axes)
         if name == "type":
             return self.tape.new(axes, dtype=INDEX)
+        if self.idle:
+            return self.tape.new(axes)
         given = self.tape.given(axes, INDEX if name in INDICES or is_index(name, block.ops) else None)
         self.values[name] = given
         return given

@@ -248,7 +248,7 @@ class Traced(Forward):
             op,
             self.prices.flops(kind_of(op).work(op, extent)),
             self.prices.flops(work),
-            kept.get(MADE, 0) if rule_of(op, self.tape.dtype) is not None else None,
+            kept.get(MADE, 0) if row.idle or rule_of(op, self.tape.dtype) is not None else None,
             kept.get("passing", 0),
             kept.get(INPUT, 0),
             self.prices.flops(again),

@@ -132,12 +132,15 @@ def beside(
     return Multimodal(decoder, made, sight or Sight(), {**moved(own), **names})
 
 
-def placed(c: Config, default: int, *keys: str) -> Sight:
-    """What is seen or heard stands in the places of tokens of one id; `default` is the class's."""
+def placed(c: Config, default: int | None, *keys: str) -> Sight:
+    """What is seen or heard stands in the places of tokens of one id; `default` is the class's, None where it has none.
+
+    Raises SourceError for an id that is no integer.
+    """
     keys = keys or ("image_token_id", "image_token_index")
     c.skip(*keys)
     value = next((c.data[key] for key in keys if c.has(key)), default)
-    if type(value) is not int:
+    if value is not None and type(value) is not int:
         c.fail(keys[0], "an integer")
     return Sight(token=value)
 

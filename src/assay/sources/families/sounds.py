@@ -16,8 +16,8 @@ from assay.records import replace
 from assay.sources.config import Config
 from assay.sources.families.bart import ENCODER_LAYER
 from assay.sources.families.common import ACTIVATIONS, activation, depth, family, pre_norm, rope, under
-from assay.sources.families.multimodal import CLASSES, beside, text_of
-from assay.spec import Op, ops
+from assay.sources.families.multimodal import CLASSES, beside, placed, text_of
+from assay.spec import Op, Sight, ops
 
 AROUND = {
     "Wconv1": "conv1.weight[i j q]",
@@ -69,6 +69,11 @@ SKIPPED = (
     "rope_parameters",
 )
 NORM = Norm("layernorm", "gain+bias", 1e-5)
+
+
+def within(c: Config, default: int | None) -> Sight:
+    """Sounds stand in a text in the places of tokens of one id; `default` is the class's."""
+    return placed(c, default, "audio_token_id", "audio_token_index")
 
 
 def whisper(c: Config, layers: int = 32, heads: int = 20, width: int = 1280, mels: int = 128) -> Tower:
@@ -128,28 +133,27 @@ def grouped(c: Config, tower: Tower, key: str) -> int:
 @family("qwen2_audio", cls="Qwen2AudioForConditionalGeneration", names={}, classes=CLASSES)
 def qwen2_audio(c: Config) -> Multimodal:
     """Chu et al. 2024, arXiv:2407.10759: the mean of every two positions, one matrix."""
-    c.skip("audio_token_index")
     tower, text = whisper(c.child("audio_config")), text_of(c, "qwen2", tied=None)
     made = [*halved(), *ops("tower", "y = linear(y[b o d], Wp1[d j], Wp1_bias[j]) -> [b o j]")]
     tower = heard(c, tower, made, int(tower.axes["n"]) // 2, e=2, j=text[0].width)
     one = {"Wp1": "model.multi_modal_projector.linear.weight", "Wp1_bias": "model.multi_modal_projector.linear.bias"}
-    return beside(c, text, [replace(tower, names={**WHISPER, **one})])
+    return beside(c, text, [replace(tower, names={**WHISPER, **one})], within(c, 151646))
 
 
-def flamingo(c: Config) -> Multimodal:
+def flamingo(c: Config, sight: Sight | None = None) -> Multimodal:
     """The mean of every two positions, two matrices."""
     tower, text = whisper(c.child("audio_config")), text_of(c, "qwen2", tied=None)
     made = [*halved(), *two(c, c.flag("projector_bias", True))]
     out = int(text[0].width)
     tower = heard(c, tower, made, int(tower.axes["n"]) // 2, e=2, j=out, k=out)
     names = {**WHISPER, "Wp1": "model.multi_modal_projector.linear_1.weight"}
-    return beside(c, text, [replace(tower, names=names)])
+    return beside(c, text, [replace(tower, names=names)], sight)
 
 
 @family("audioflamingo3", cls="AudioFlamingo3ForConditionalGeneration", names={}, classes=CLASSES)
 def audioflamingo3(c: Config) -> Multimodal:
     """Goel et al. 2025, arXiv:2507.08128."""
-    return flamingo(c)
+    return flamingo(c, within(c, 151669))
 
 
 @family("musicflamingo", cls="MusicFlamingoForConditionalGeneration", names={}, classes=CLASSES)
@@ -183,7 +187,8 @@ def voxtral(c: Config) -> Multimodal:
         *two(c, False, axes="d q"),
     ]
     out = int(text[0].width)
-    return beside(c, text, [heard(c, tower, made, int(tower.axes["n"]) // many, q=many, j=out, k=out)])
+    tower = heard(c, tower, made, int(tower.axes["n"]) // many, q=many, j=out, k=out)
+    return beside(c, text, [tower], within(c, None))
 
 
 _GLM: dict[str, Any] = {"vocab_size": 59264, "hidden_size": 2048, "intermediate_size": 6144, "num_hidden_layers": 28}
@@ -214,7 +219,7 @@ def glmasr(c: Config) -> Multimodal:
         *two(c, True, axes="d q"),
     ]
     out = int(text[0].width)
-    return beside(c, text, [heard(c, tower, made, n // many, q=many, j=2 * out, k=out)])
+    return beside(c, text, [heard(c, tower, made, n // many, q=many, j=2 * out, k=out)], within(c, 59260))
 
 
 _MOSS: dict[str, Any] = {"hidden_size": 1024, "intermediate_size": 3072, "num_hidden_layers": 28}
@@ -235,7 +240,8 @@ def moss(c: Config) -> Multimodal:
         *two(c, c.flag("projector_bias", True), "silu", "d q"),
         *Norm("layernorm", "gain+bias", eps).ops("y", "y", "projector", "b o k", "k"),
     ]
-    return beside(c, text, [heard(c, tower, made, -(-int(tower.axes["n"]) // many), q=many, j=out, k=out)])
+    tower = heard(c, tower, made, -(-int(tower.axes["n"]) // many), q=many, j=out, k=out)
+    return beside(c, text, [tower], within(c, 151671))
 
 
 ASR = TWO | under(
