@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from assay.blocks import Attention, Body, Branch, Decoder, Embedding, Head, Layer, Mlp, Moe, Norm, Rope, Router, Step
+from assay.blocks import Attention, Body, Branch, Decoder, Embedding, Head, Layer, Mlp, Norm, Rope, Step
+from assay.blocks.moe import Moe, Router
 from assay.readings.tensors import tensors
 from assay.spec import Block, Model, parse_lines
 

@@ -56,6 +56,13 @@ def test_the_network_is_not_prepared_for_a_file_or_preset() -> None:
     assert loaded("import assay; assay.load('llama-3-8b'); assay.load({'model_type': 'llama'})", watched) == []
 
 
+def test_a_plain_decoder_loads_no_block_that_it_has_not() -> None:
+    watched = tuple(f"assay.blocks.{name}" for name in ("moe", "latent", "recurrent", "delta", "towers", "encoders"))
+    run = "from assay.cli import main; main(['{model}', '--json'])"
+    assert loaded(run.format(model="llama-3-8b"), watched) == []
+    assert loaded(run.format(model="mixtral-8x7b"), watched) == ["assay.blocks.moe"]
+
+
 def test_a_heavy_import_is_seen() -> None:
     pytest.importorskip("numpy")
     assert loaded("import numpy") == ["numpy"]

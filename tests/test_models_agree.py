@@ -29,26 +29,14 @@ from drawn import draw
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from assay.blocks import (
-    Attention,
-    GatedDelta,
-    KimiDelta,
-    Latent,
-    Mamba,
-    Mamba2,
-    Mlp,
-    Moe,
-    Norm,
-    Rope,
-    Router,
-    ScaledMamba2,
-    ShortConv,
-)
+from assay.blocks import Attention, Mlp, Norm, Rope
 from assay.blocks.convolved import CarryingMoe, ConvolvedAttention
-from assay.blocks.latent import GatedLatent
+from assay.blocks.delta import GatedDelta, KimiDelta
+from assay.blocks.latent import GatedLatent, Latent
 from assay.blocks.linear import GatedLru, Lightning, MatrixLstm, Rwkv, RwkvMlp
 from assay.blocks.mlp import ScaledMlp
-from assay.blocks.moe import LatentMoe
+from assay.blocks.moe import LatentMoe, Moe, Router
+from assay.blocks.recurrent import Mamba, Mamba2, ScaledMamba2, ShortConv
 from assay.blocks.shared_block import SharedAttention, SharedBlock, SharedMlp
 from assay.errors import SourceError
 from assay.readings.count import count

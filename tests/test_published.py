@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 from drawn import block, draw, read
 
-from assay.blocks import Router
+from assay.blocks.moe import Router
 from assay.hardware import chip
 from assay.readings.count import Count, count
 from assay.spec import Model

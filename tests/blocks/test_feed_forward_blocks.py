@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from assay.blocks import Mlp, Moe, Router
+from assay.blocks import Mlp
+from assay.blocks.moe import Moe, Router
 from assay.kinds import check
 from assay.readings.count import Count, count
 from assay.spec import Block

@@ -7,7 +7,8 @@ import sympy
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.blocks import Attention, Branch, Decoder, Embedding, Head, Layer, Mlp, Moe, Norm, Step
+from assay.blocks import Attention, Branch, Decoder, Embedding, Head, Layer, Mlp, Norm, Step
+from assay.blocks.moe import Moe
 from assay.errors import KindError, SettingError
 from assay.readings.conventions import CONVENTIONS
 from assay.readings.count import Cache, Flops, count

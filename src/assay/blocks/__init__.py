@@ -1,12 +1,12 @@
-"""What papers draw: each block a function of its sizes that returns a list of ops."""
+"""What papers draw: each block a function of its sizes that returns a list of ops.
+
+What nearly every model is made of is named here; experts, latent attention, recurrences and the rest are asked of
+their own modules, so that a model without them does not load them.
+"""
 
 from assay.blocks.attention import Alibi, Attention, CrossAttention, Rope
-from assay.blocks.delta import GatedDelta, KimiDelta
 from assay.blocks.ends import Classifier, Embedding, Final, Head, Norm, Sines
-from assay.blocks.latent import Latent
 from assay.blocks.mlp import Mlp
-from assay.blocks.moe import Moe, Router
-from assay.blocks.recurrent import Mamba, Mamba2, ScaledMamba2, ShortConv
 from assay.blocks.stacks import Body, Branch, Decoder, Layer, Step
 
 __all__ = [
@@ -19,20 +19,11 @@ __all__ = [
     "Decoder",
     "Embedding",
     "Final",
-    "GatedDelta",
     "Head",
-    "KimiDelta",
-    "Latent",
     "Layer",
-    "Mamba",
-    "Mamba2",
     "Mlp",
-    "Moe",
     "Norm",
     "Rope",
-    "Router",
-    "ScaledMamba2",
-    "ShortConv",
     "Sines",
     "Step",
 ]

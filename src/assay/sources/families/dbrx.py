@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from assay.blocks import Attention, Decoder, Embedding, Head, Moe, Norm, Router
+from assay.blocks import Attention, Decoder, Embedding, Head, Norm
+from assay.blocks.moe import Moe, Router
 from assay.sources.config import Config
 from assay.sources.families.common import ACTIVATIONS, depth, family, pre_norm, rope, under
 from assay.sources.families.names import behind

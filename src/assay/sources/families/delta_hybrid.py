@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from assay.blocks import Attention, Body, Branch, Decoder, GatedDelta, Layer, Mlp, Norm, Router, Step
+from assay.blocks import Attention, Body, Branch, Decoder, Layer, Mlp, Norm, Step
+from assay.blocks.delta import GatedDelta
+from assay.blocks.moe import Router
 from assay.records import replace
 from assay.sources.config import Config
 from assay.sources.families.common import (

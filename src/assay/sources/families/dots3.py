@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from assay.blocks import Branch, Decoder, Layer, Moe, Rope, Step
+from assay.blocks import Branch, Decoder, Layer, Rope, Step
+from assay.blocks.moe import Moe
 from assay.blocks.sparse import SparseLatent, sparsely
 from assay.records import replace
 from assay.sources.config import Config

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from assay.blocks import Attention, Decoder, Layer, Mlp, Moe, Router
+from assay.blocks import Attention, Decoder, Layer, Mlp
+from assay.blocks.moe import Moe, Router
 from assay.sources.config import Config
 from assay.sources.families.common import activation, by_kind, depth, family, heads, pre_norm, rms, rope, stack, under
 from assay.sources.families.dense import biased

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from assay.blocks import Decoder, Mlp, Moe, Router
+from assay.blocks import Decoder, Mlp
+from assay.blocks.moe import Moe, Router
 from assay.sources.config import Config
 from assay.sources.families.common import (
     activation,

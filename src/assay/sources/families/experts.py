@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from assay.blocks import Attention, Body, Layer, Moe, Norm, Rope, Router
+from assay.blocks import Attention, Body, Layer, Norm, Rope
+from assay.blocks.moe import Moe, Router
 from assay.errors import SourceError
 from assay.sources.config import Config
 from assay.sources.families.common import Heads, activation, by_kind, label, pre_norm, under

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from assay.blocks import Attention, Branch, Decoder, Layer, Mlp, Moe, Router, Step
+from assay.blocks import Attention, Branch, Decoder, Layer, Mlp, Step
+from assay.blocks.moe import Moe, Router
 from assay.sources.config import Config
 from assay.sources.families.common import (
     activation,

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from assay.blocks import Branch, Decoder, Head, Layer, Mlp, Norm, Router, Step
+from assay.blocks import Branch, Decoder, Head, Layer, Mlp, Norm, Step
 from assay.blocks.altup import AltupDecoder, AltupLayer, LayerInputs
+from assay.blocks.moe import Router
 from assay.blocks.shared_keys import (
     AssistantDecoder,
     BesideMoe,

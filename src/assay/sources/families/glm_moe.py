@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from assay.blocks import Attention, Decoder, Layer, Mlp, Moe
+from assay.blocks import Attention, Decoder, Layer, Mlp
+from assay.blocks.moe import Moe
 from assay.blocks.multi_token import further_names
 from assay.sources.config import Config
 from assay.sources.families.common import (

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from assay.blocks import Attention, Decoder, Layer, Moe, Norm, Rope, Router
+from assay.blocks import Attention, Decoder, Layer, Norm, Rope
+from assay.blocks.moe import Moe, Router
 from assay.sources.config import Config
 from assay.sources.families.common import (
     activation,

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from assay.blocks import Branch, Decoder, Layer, Moe, Norm, Rope, Router, Step
+from assay.blocks import Branch, Decoder, Layer, Norm, Rope, Step
 from assay.blocks.compressed import CompressedAttention, Compressor, HashRouter, TokenMoe
 from assay.blocks.hyper import HyperDecoder, HyperLayer, StreamEmbedding, Streams, hyper_names
+from assay.blocks.moe import Moe, Router
 from assay.records import replace
 from assay.sources.config import Config
 from assay.sources.families.common import Names, activation, by_kind, depth, family, label, rms, rope, stack, under

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from assay.blocks import Branch, Decoder, Embedding, Head, Layer, Mlp, Moe, Norm, Router, Step
+from assay.blocks import Branch, Decoder, Embedding, Head, Layer, Mlp, Norm, Step
 from assay.blocks.block_residual import FilledHead, StateAttention, StateDecoder, StateLayer
 from assay.blocks.messages import LoopedDecoder, ToldLayer
+from assay.blocks.moe import Moe, Router
 from assay.blocks.relative import Convolved, ProfiledAttention, ScaledOutput, SinkMoe
 from assay.sources.config import Config
 from assay.sources.families.common import activation, by_kind, depth, family, label, rms, under

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from assay.blocks import Decoder, Moe, Router
+from assay.blocks import Decoder
 from assay.blocks.expert_attention import ExpertAttention
+from assay.blocks.moe import Moe, Router
 from assay.sources.config import Config
 from assay.sources.families.common import activation, depth, family, pre_norm, rms, rope, stack, under
 from assay.sources.families.dense import LLAMA

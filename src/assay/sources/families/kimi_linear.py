@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from assay.blocks import Body, Decoder, KimiDelta, Layer
+from assay.blocks import Body, Decoder, Layer
+from assay.blocks.delta import KimiDelta
 from assay.blocks.latent import GatedLatent
 from assay.records import replace
 from assay.sources.config import Config

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Literal
 
-from assay.blocks import Body, Branch, Decoder, Latent, Layer, Mlp, Moe, Norm, Router, Step
+from assay.blocks import Body, Branch, Decoder, Layer, Mlp, Norm, Step
+from assay.blocks.latent import Latent
+from assay.blocks.moe import Moe, Router
 from assay.blocks.multi_token import further_names
 from assay.sources.config import Config
 from assay.sources.families.common import activation, by_kind, depth, family, label, predicting, rms, rope, stack, under

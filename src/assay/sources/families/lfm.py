@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from assay.blocks import Attention, Body, Branch, Decoder, Layer, Mlp, Moe, Norm, Router, ShortConv, Step
+from assay.blocks import Attention, Body, Branch, Decoder, Layer, Mlp, Norm, Step
+from assay.blocks.moe import Moe, Router
+from assay.blocks.recurrent import ShortConv
 from assay.sources.config import Config
 from assay.sources.families.common import by_kind, depth, family, heads, label, pre_norm, rms, rope, stack, under
 from assay.sources.families.dense import biased

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from assay.blocks import Decoder, Router
+from assay.blocks import Decoder
+from assay.blocks.moe import Router
 from assay.blocks.shortcut import ShortcutLayer, ZeroMoe
 from assay.blocks.sparse import SparseLatent, sparsely
 from assay.errors import SourceError

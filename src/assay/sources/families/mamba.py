@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from assay.blocks import Body, Branch, Decoder, Layer, Mamba, Mamba2, Norm, Step
+from assay.blocks import Body, Branch, Decoder, Layer, Norm, Step
+from assay.blocks.recurrent import Mamba, Mamba2
 from assay.sources.config import Config
 from assay.sources.families.common import activation, depth, family, rms, stack, under
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from assay.blocks import Attention, Body, Branch, Decoder, Layer, Moe, Norm, Rope, Router, Step
+from assay.blocks import Attention, Body, Branch, Decoder, Layer, Norm, Rope, Step
 from assay.blocks.linear import Lightning
+from assay.blocks.moe import Moe, Router
 from assay.records import replace
 from assay.sources.config import Config
 from assay.sources.families.common import activation, by_kind, depth, family, heads, label, rms, rope, stack, under

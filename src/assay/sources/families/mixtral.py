@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from assay.blocks import Attention, Decoder, Layer, Moe, Norm, Router
+from assay.blocks import Attention, Decoder, Layer, Norm
+from assay.blocks.moe import Moe, Router
 from assay.records import replace
 from assay.sources.config import Config
 from assay.sources.families.common import (

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from assay.blocks import Attention, Body, Branch, Decoder, Layer, Mlp, Moe, Step
-from assay.blocks.moe import LatentMoe
+from assay.blocks import Attention, Body, Branch, Decoder, Layer, Mlp, Step
+from assay.blocks.moe import LatentMoe, Moe
 from assay.records import replace
 from assay.sources.config import Config
 from assay.sources.families.common import activation, by_kind, family, heads, label, rms, stack, under

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from assay.blocks import Attention, Decoder, Mlp, Moe, Router
+from assay.blocks import Attention, Decoder, Mlp
+from assay.blocks.moe import Moe, Router
 from assay.sources.config import Config
 from assay.sources.families.common import activation, depth, family, heads, rms, rope, stack, under, windows
 from assay.sources.families.dense import FULL, SLIDING, biased

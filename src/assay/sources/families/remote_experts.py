@@ -5,7 +5,8 @@ Their config classes are not at hand, so no main size has a default here: a conf
 
 from __future__ import annotations
 
-from assay.blocks import Attention, Decoder, Layer, Mlp, Moe, Norm, Router
+from assay.blocks import Attention, Decoder, Layer, Mlp, Norm
+from assay.blocks.moe import Moe, Router
 from assay.sources.config import Config
 from assay.sources.families.common import (
     activation,

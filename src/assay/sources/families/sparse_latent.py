@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from assay.blocks import Branch, Decoder, Latent, Layer, Rope, Step
+from assay.blocks import Branch, Decoder, Layer, Rope, Step
+from assay.blocks.latent import Latent
 from assay.blocks.sparse import FusedGateLatent, GatedInput, Indexer, SparseLatent, sparsely
 from assay.blocks.stacks import Scaled
 from assay.records import replace

@@ -4,22 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from assay.blocks import (
-    Attention,
-    Body,
-    Branch,
-    Decoder,
-    Layer,
-    Mamba,
-    Mamba2,
-    Mlp,
-    Moe,
-    Norm,
-    Router,
-    ScaledMamba2,
-    Step,
-)
+from assay.blocks import Attention, Body, Branch, Decoder, Layer, Mlp, Norm, Step
 from assay.blocks.mlp import ScaledMlp
+from assay.blocks.moe import Moe, Router
+from assay.blocks.recurrent import Mamba, Mamba2, ScaledMamba2
 from assay.blocks.stacks import Scaled
 from assay.sources.config import Config
 from assay.sources.families.common import activation, by_kind, depth, family, heads, pre_norm, rms, rope, stack, under

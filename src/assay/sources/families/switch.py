@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from assay.blocks import Mlp, Moe, Router
+from assay.blocks import Mlp
 from assay.blocks.encoder_decoder import EncoderDecoder, SpareEmbedding
+from assay.blocks.moe import Moe, Router
 from assay.blocks.stacks import Body
 from assay.records import replace
 from assay.sources.config import Config

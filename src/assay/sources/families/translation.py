@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from assay.blocks import Decoder, Embedding, Final, Head, Mlp, Moe, Norm, Router
+from assay.blocks import Decoder, Embedding, Final, Head, Mlp, Norm
 from assay.blocks.encoder_decoder import EncoderDecoder, SpareEmbedding
 from assay.blocks.encoders import Encoder
+from assay.blocks.moe import Moe, Router
 from assay.blocks.stacks import Body
 from assay.records import replace
 from assay.sources.config import Config

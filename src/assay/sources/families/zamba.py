@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from assay.blocks import Body, Branch, Decoder, Head, Layer, Mamba, Mamba2, Norm, Step
+from assay.blocks import Body, Branch, Decoder, Head, Layer, Norm, Step
+from assay.blocks.recurrent import Mamba, Mamba2
 from assay.blocks.shared_block import KeptEmbedding, SharedAttention, SharedBlock, SharedMlp
 from assay.records import replace
 from assay.sources.config import Config
