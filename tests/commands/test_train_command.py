@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import re
+from pathlib import Path
 
 import pytest
 from commandline import answer, document, run
@@ -83,6 +85,18 @@ def test_packed_sequences(capsys: pytest.CaptureFixture[str]) -> None:
     assert made["setting"]["mean_context"] == 768
     out = answer(capsys, "train", "gpt-2", "--tokens", "8192", "--lengths", "512:8,1Ki,1024:3")
     assert "packed sequences, 12 in a round, as one of 768 after another" in out
+
+
+def test_what_is_seen_and_heard(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    text = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "vocab_size": 90}
+    config = {"model_type": "gemma4", "text_config": text, "audio_config": {}, "vision_config": {}}
+    path = tmp_path / "config.json"
+    path.write_text(json.dumps(config), encoding="utf-8")
+    words = ("--tokens", "4k", "--context", "400", "--images", "1", "--sounds", "2", "--image-tokens", "9")
+    made = document(capsys, "train", str(path), *words)
+    assert (made["setting"]["images"], made["setting"]["sounds"]) == (1, 2)
+    once = assay.training(assay.load(path), 1, 400, images=1, sounds=2, image_tokens=9)
+    assert made["flops"]["model"] == 10 * once.flops
 
 
 def test_what_a_budget_buys(capsys: pytest.CaptureFixture[str]) -> None:

@@ -27,7 +27,8 @@ examples:
   assay train llama-3-8b --budget 1e24 --law besiroglu"""
 
 _NUMBERS = ("tokens_per_second", "peak_flops", "price", "power", "pue", "budget", "gpu_days")
-_SIZES = {"tokens": 1, "context": 1, "gpus": 1, "step_tokens": 1, "source": 1, "images": 0, "image_tokens": 1}
+_SIZES = {"tokens": 1, "context": 1, "gpus": 1, "step_tokens": 1}
+_SIZES |= {"source": 1, "images": 0, "image_tokens": 1, "sounds": 0}
 
 
 def run(words: list[str]) -> Answer:
@@ -67,6 +68,7 @@ def _parser() -> Parser:
     of("--optimizer", metavar="NAME", help="adamw (the default), adam, sgd, lion, muon, …")
     of("--source", metavar="M", help="source tokens of an encoder-decoder; as many as of the target if not given")
     of("--images", metavar="I", help="images (or sounds) of each sequence, where the model has a tower")
+    of("--sounds", metavar="S", help="sounds of each sequence, where the model has towers of both")
     of("--image-tokens", metavar="T", help="tokens that one image makes, where images may have any size")
     of("--convention", metavar="NAME", default="matmul", help="what a FLOP is: matmul (the default), causal; or list")
     on = made.add_argument_group("machines").add_argument

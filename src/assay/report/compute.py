@@ -130,6 +130,7 @@ def document(version: str, model: Model, run: TrainingRun) -> dict[str, Any]:
             "convention": run.setting.convention,
             "source": run.setting.source,
             "images": run.setting.images,
+            "sounds": run.setting.sounds,
             "recompute": run.recompute,
             "optimizer": run.optimizer,
             "step_tokens": run.step_tokens,
