@@ -272,7 +272,8 @@ def test_notes_say_what_a_reader_has_to_know(capsys: pytest.CaptureFixture[str],
     assert "context 600 is beyond the 512 positions that the config claims" in notes
     assert any(note.startswith("config keys that change no figure: ") and "bos_token_id" in note for note in notes)
     assert not any("dtype" in note for note in notes)
-    assert any("priced as bf16, for no dtype is named" in note for note in document(capsys, "llama-3-8b")["notes"])
+    said = document(capsys, "llama-3-8b")["notes"]
+    assert any("no dtype is named, so weights are counted in bf16" in note for note in said)
 
 
 def test_quantized_weights_are_never_two_bytes_in_silence(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

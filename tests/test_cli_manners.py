@@ -19,7 +19,7 @@ from assay.cli import main
 from assay.commands import COMMANDS
 from assay.readings.optimizers import optimizer
 from assay.readings.precision import precision
-from assay.report.meant import ELSEWHERE
+from assay.report.meant import COMMANDS_OF, ELSEWHERE
 
 
 @pytest.fixture
@@ -55,6 +55,8 @@ def config(tmp_path: Path) -> str:
         (["--token", "4"], "unrecognized arguments: --token 4; did you mean --tokens? see assay --help"),
         (["--seq_len=4"], "unrecognized arguments: --seq_len=4; did you mean --tokens? see assay --help"),
         (["--dtype", "int8"], "unrecognized arguments: --dtype int8; did you mean --weights? see assay --help"),
+        (["--gpu", "h100"], "arguments: --gpu h100; --gpu is an option of assay fit and assay train; see assay --help"),
+        (["--plot=a.svg"], "--plot is an option of assay sweep; see assay --help"),
         (["--batch"], "argument --batch: expected one argument; see assay --help"),
         (["--batch=--"], "argument --batch: expected one argument; see assay --help"),
         (["--allow=--"], "argument --allow: expected one argument; see assay --help"),
@@ -134,9 +136,18 @@ def test_help_as_a_word(capsys: pytest.CaptureFixture[str], words: list[str]) ->
 def test_other_tools_options_name_one_of_ours(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit, match=r"^0$"):
         main(["--help"])
+    lines = capsys.readouterr().out.splitlines()
+    options = {line.split()[0] for line in lines if line.startswith("  -")}
+    assert set(ELSEWHERE.values()) <= options
+    assert not (set(ELSEWHERE) | set(COMMANDS_OF)) & options
+
+
+@pytest.mark.parametrize("command", sorted({one for commands in COMMANDS_OF.values() for one in commands}))
+def test_options_of_other_commands_are_theirs(capsys: pytest.CaptureFixture[str], command: str) -> None:
+    with pytest.raises(SystemExit, match=r"^0$"):
+        main([command, "--help"])
     listed = capsys.readouterr().out.split()
-    assert set(ELSEWHERE.values()) <= set(listed)
-    assert not set(ELSEWHERE) & set(listed)
+    assert {option for option, commands in COMMANDS_OF.items() if command in commands} <= set(listed)
 
 
 def test_version(capsys: pytest.CaptureFixture[str]) -> None:

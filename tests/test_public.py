@@ -7,6 +7,7 @@ import dataclasses
 import importlib
 import inspect
 import pickle
+import re
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -224,9 +225,63 @@ def test_an_open_axis_is_named() -> None:
         with pytest.raises(assay.SizeError, match=r"axis f \(MLP inner width\) has no size; give it one, f=\.\.\."):
             read(made)
         with pytest.raises(
-            assay.SettingError, match=r"it takes a model or a block, not a dict; assay\.load makes a model"
+            assay.SettingError, match=r"^a model or a block is needed, not a dict; assay\.load reads it$"
         ):
             read({})  # type: ignore[arg-type]
+
+
+READERS: dict[str, Any] = {
+    "build": assay.build,
+    "compare": lambda model: assay.compare([model, model]),
+    "count": assay.count,
+    "crossovers": assay.crossovers,
+    "draw": assay.draw,
+    "explain": assay.explain,
+    "flops_per_token": lambda model: assay.flops_per_token(model, context=8),
+    "freeze": assay.freeze,
+    "lora": assay.lora,
+    "memory": assay.memory,
+    "mfu": lambda model: assay.mfu(model, tokens_per_second=1, peak_flops=1, context=8),
+    "regimes": lambda model: assay.regimes(model, [8]),
+    "shard": lambda model: assay.shard(model, assay.Plan(tensor=2)),
+    "sharded": lambda model: assay.sharded(model, assay.Plan(tensor=2)),
+    "states": assay.states,
+    "tensors": assay.tensors,
+    "train": lambda model: assay.train(model, tokens=8),
+    "training": assay.training,
+    "training_memory": assay.training_memory,
+}
+
+
+class Module:
+    """As PyTorch's are, for what is asked of them here."""
+
+    def forward(self) -> None: ...
+
+
+@pytest.mark.parametrize("name", READERS)
+def test_what_is_no_model_is_told_how_to_become_one(name: str) -> None:
+    if name == "build":
+        pytest.importorskip("torch")
+    for value, said in (
+        ("gpt-2", "is needed, not the name 'gpt-2'; assay.load reads it"),
+        ({}, "is needed, not a dict; assay.load reads it"),
+        (Module(), "is needed, not a Module; assay.load(module.config) reads"),
+        (None, "is needed, not a NoneType; assay.load makes one"),
+    ):
+        with pytest.raises(assay.SettingError, match=f"^a model( or a block)? {re.escape(said)}"):
+            READERS[name](value)
+    with pytest.raises(assay.SourceError, match=r"^a Module is a module, not a config; assay\.load\(module\.config\)"):
+        assay.load(Module())
+
+
+def test_what_is_no_plan_and_no_list_of_models() -> None:
+    model = assay.load("llama-3-8b")
+    with pytest.raises(assay.SettingError, match=r"^plan is of type int; it must be an assay\.Plan"):
+        assay.shard(model, 8)  # type: ignore[arg-type]
+    for value in ("gpt-2", model):
+        with pytest.raises(assay.SettingError, match=r"^a comparison is of a list of models, not a (str|Model)$"):
+            assay.compare(value)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("what", [LLAMA, "llama-3-8b"], ids=["config", "preset"])

@@ -19,6 +19,8 @@ except assay.AssayError as error:
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 
 class AssayError(Exception):
     """The root: one line for a person, never a traceback."""
@@ -60,3 +62,19 @@ class BuildError(AssayError):
 
 class HardwareError(AssayError):
     """A chip that is not in the catalogue, or a figure of it that it lacks."""
+
+
+def no_model(value: object, wanted: str = "a model") -> SettingError:
+    """The error for something that stands where a model should, with what makes a model of it."""
+    if isinstance(value, str):
+        return SettingError(f"{wanted} is needed, not the name {value!r}; assay.load reads it")
+    said = f"{wanted} is needed, not a {type(value).__name__}"
+    if callable(getattr(value, "forward", None)):
+        return SettingError(f"{said}; {of_module()}")
+    loads = isinstance(value, Mapping) or hasattr(value, "to_dict")
+    return SettingError(f"{said}; assay.load {'reads it' if loads else 'makes one'}")
+
+
+def of_module() -> str:
+    """What to do with a module of PyTorch."""
+    return "assay.load(module.config) reads a transformers model's config, assay.measure(module, ...) counts any module"

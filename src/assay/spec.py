@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from assay.errors import NotationError
+from assay.errors import NotationError, no_model
 from assay.records import dataclass, field, replace
 from assay.size import Size
 
@@ -240,6 +240,12 @@ class Model:
 
     def __str__(self) -> str:
         return "\n\n".join([self.name, *map(str, self.segments)])
+
+
+def check_model(value: object) -> None:
+    """Raises SettingError for what is no Model, with what makes one of it."""
+    if not isinstance(value, Model):
+        raise no_model(value)
 
 
 def _literal(value: object) -> str:

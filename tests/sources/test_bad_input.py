@@ -197,6 +197,10 @@ def test_nonsense_name_shows_the_nearest_presets() -> None:
     refused("some-org/Mixtral-8x7B", "presets like it: mixtral-8x7b")
 
 
+def test_a_preset_by_its_name_in_capitals() -> None:
+    assert assay.load("Llama-3-8B") == assay.load("llama-3-8b")
+
+
 @pytest.mark.parametrize("what", [None, 3, 1.5, b"x", [], object(), int, True])
 def test_other_things(what: Any) -> None:
     refused(what, "cannot be loaded; a name, a path, a dict|is bytes")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from assay.errors import SettingError
+from assay.errors import SettingError, no_model
 from assay.kinds import Extent
 from assay.readings.plans import Plan, plan_of
 from assay.size import Size, ceil_div, lift, only_at_zero
@@ -14,17 +14,13 @@ from assay.spec import Block, Model, Place, Segment, Weight
 def as_model(block: Block, sizes: Mapping[str, object]) -> Model:
     """A block alone, as a model of one segment."""
     if not isinstance(block, Block):
-        raise SettingError(f"it takes a model or a block, not {_named(block)}; assay.load makes a model of it")
+        raise no_model(block, "a model or a block")
     lifted = {axis: lift(size, axis) for axis, size in sizes.items()}
     axes = block.axes()
     for axis in lifted:
         if axis not in axes:
             raise SettingError(f"{axis} is no size of {block.name}, whose axes are {', '.join(sorted(axes))}")
     return Model(block.name, (Segment(block.name, block.resize(**lifted)),))
-
-
-def _named(value: object) -> str:
-    return f"the name {value!r}" if isinstance(value, str) else f"a {type(value).__name__}"
 
 
 def placed(segment: Segment, sizes: Mapping[str, Size]) -> dict[str, Size]:

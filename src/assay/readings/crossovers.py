@@ -25,7 +25,7 @@ from assay.readings.tensors import tensors
 from assay.readings.weights import stored_bytes
 from assay.records import dataclass, replace
 from assay.size import Size, is_integer
-from assay.spec import Block, Model, Op, Segment, Tensor
+from assay.spec import Block, Model, Op, Segment, Tensor, check_model
 
 MLP = ("mlp", "experts", "router")
 
@@ -98,6 +98,7 @@ def crossovers(model: Model, **asked: Any) -> tuple[Crossover, ...]:
 
     Raises SettingError where the model has no attention to compare.
     """
+    check_model(model)
     lengths = [name for name in ("tokens", "past", "context") if asked.get(name) is not None]
     if lengths:
         raise SettingError(f"{', '.join(lengths)} cannot be set: crossovers are over all lengths")
@@ -374,6 +375,7 @@ class Regime:
 
 def regimes(model: Model, contexts: Iterable[int], **asked: Any) -> tuple[Regime, ...]:
     """Which costs lead at each of some lengths. Raises SettingError where the model has no attention or no MLP."""
+    check_model(model)
     stretched, asked = lengthened(model, asked)
     measured = Measured(stretched if images_alone(model) else model, "prefill", asked)
     made = []

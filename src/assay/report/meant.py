@@ -28,6 +28,23 @@ ELSEWHERE = {
     "-v": "--version",
     "-V": "--version",
 }
+# options of other commands that people ask the report for
+COMMANDS_OF = {
+    "--gpu": ("fit", "train"),
+    "--gpus": ("fit", "train"),
+    "--mfu": ("train",),
+    "--train": ("memory", "fit"),
+    "--optimizer": ("memory", "fit", "train"),
+    "--recompute": ("memory", "fit", "train"),
+    "--lora": ("memory", "fit"),
+    "--page": ("memory", "fit"),
+    "--chunk": ("memory", "fit"),
+    "--plot": ("sweep",),
+    "--columns": ("sweep",),
+    "--csv": ("sweep",),
+    "--out": ("draw",),
+    "--format": ("explain",),
+}
 
 
 def hint(words: str, options: Iterable[str], commands: Collection[str]) -> str:
@@ -43,5 +60,8 @@ def hint(words: str, options: Iterable[str], commands: Collection[str]) -> str:
         return f"; a command ({', '.join(commands)}) comes first, then one MODEL;" if first and commands else ";"
     option = first.replace("_", "-")
     named = ELSEWHERE.get(option)
+    takers = [f"assay {command}" for command in COMMANDS_OF.get(option, ()) if command in commands]
+    if takers:
+        return f"; {option} is an option of {' and '.join(takers)};"
     near = [named] if named in known else get_close_matches(option, known, 1, 0.75)
     return f"; did you mean {near[0]}?" if near else ";"

@@ -46,7 +46,7 @@ def notes(model: Model, counted: Count, chosen: str | None) -> tuple[str, ...]:
         known = f"{stored_as(model, counted)}; scales and tables are in, headers of files are not;"
         made.append(f"{unknown} told, --weights prices them" if model.scheme.unknown else f"{known} --weights sets one")
     elif chosen is None and model.dtype is None:
-        made.append(f"weights are priced as {asked.weights}, for no dtype is named; --weights sets another")
+        made.append(f"no dtype is named, so weights are counted in {asked.weights}; --weights sets another")
     harmless = [shorten(key, 40) for key in model.ignored if key not in model.allowed]
     if harmless:
         made.append(f"config keys that change no figure: {', '.join(harmless)}")

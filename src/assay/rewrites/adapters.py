@@ -14,7 +14,7 @@ from assay.kinds.base import dimensions_of
 from assay.kinds.dividing import multiplies, plain
 from assay.records import replace
 from assay.size import lift, rate
-from assay.spec import Block, Model, Op, Segment, Tensor, Weight
+from assay.spec import Block, Model, Op, Segment, Tensor, Weight, check_model
 
 RANK = "rank"
 ALL_LINEAR = "all-linear"
@@ -28,6 +28,7 @@ def freeze(model: Model, trained: str | Iterable[str] = ()) -> Model:
     A name is a weight's, its stored tensor's or module's (`lm_head`, `q_proj`), or a part's (`norm`, `head`).
     Raises SettingError for a name that no parameter answers to.
     """
+    check_model(model)
     wanted = _names(trained, "trained")
     met: set[str] = set()
 
@@ -58,6 +59,7 @@ def lora(
     an A, as one module does. `alpha` / `rank` scales what is added, 1 where None; `trained` parameters stay trained.
     Raises SettingError and SizeError.
     """
+    check_model(model)
     width = lift(rank, "rank")
     names = _names(targets, "targets")
     chosen = {one: _targets(model, one) for one in names}

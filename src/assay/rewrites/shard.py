@@ -15,7 +15,7 @@ from assay.rewrites.exchange import ROWS, Exchange
 from assay.rewrites.plan import Plan, Rank
 from assay.rewrites.split import split_of, vocabulary_axes
 from assay.size import Size, ceil_div, is_integer
-from assay.spec import Block, Model, Op, Place, Segment
+from assay.spec import Block, Model, Op, Place, Segment, check_model
 
 TOWER = "tower"
 
@@ -26,6 +26,7 @@ def shard(model: Model, plan: Plan) -> tuple[Rank, ...]:
     Batches of readings are those of one rank: replicas have batches of their own. Towers beside a text model are on
     every tensor rank and on the first stage whole. Raises SettingError for a plan that the model cannot have.
     """
+    check_model(model)
     _check(model, plan)
     made: list[Rank] = []
     for vocabulary, often in _shares(model, plan):
@@ -37,6 +38,10 @@ def shard(model: Model, plan: Plan) -> tuple[Rank, ...]:
 
 
 def _check(model: Model, plan: Plan) -> None:
+    if not isinstance(plan, Plan):
+        raise SettingError(
+            f"plan is of type {type(plan).__name__}; it must be an assay.Plan, such as assay.Plan(tensor=8)"
+        )
     blocks = [segment.block for segment in model.segments]
     if plan.expert > 1 and not any(routes(op) for block in blocks for op in block.ops):
         raise SettingError(f"expert is {plan.expert}; {model.name} has no routed experts")

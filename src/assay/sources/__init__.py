@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
-from assay.errors import SettingError, SourceError, UnknownModel
+from assay.errors import SettingError, SourceError, UnknownModel, of_module
 from assay.records import dataclass, field
 from assay.spec import Model
 
@@ -97,9 +97,11 @@ def find(what: str | os.PathLike[str] | Mapping[str, Any] | object) -> Found:
         held = to_dict()
         if isinstance(held, Mapping):
             return _held(held, type(what).__name__)
+    if callable(getattr(what, "forward", None)) and not isinstance(what, type):
+        raise SourceError(f"a {type(what).__name__} is a module, not a config; {of_module()}")
     raise SourceError(
         f"what is of type {type(what).__name__} cannot be loaded; a name, a path, a dict or an object "
-        f"with to_dict() can, such as a model's .config"
+        f"with to_dict() can, such as a config of transformers"
     )
 
 
@@ -177,7 +179,8 @@ def _preset(text: str) -> Found | None:
         return None
     from assay.sources.presets import is_preset, table
 
-    return Found(_described, table(text), f"{text}.toml", text) if is_preset(text) else None
+    known = text if is_preset(text) else text.lower()  # as hubs and papers capitalize them
+    return Found(_described, table(known), f"{known}.toml", known) if is_preset(known) else None
 
 
 def _repository(text: str) -> Found:

@@ -96,7 +96,7 @@ def fetch(repository: Repository) -> tuple[bytes, str]:
     outcome = answer[0] if answer else f"no answer in {SECONDS:g} s"
     if isinstance(outcome, bytes):
         return outcome, ""
-    return b"", f"{name(url)} gave {outcome}; a config.json at hand can be given by its path"
+    return b"", f"{name(url)} gave {outcome}; the path of a config.json works without it"
 
 
 def _get(url: str) -> bytes | str:

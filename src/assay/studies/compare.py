@@ -6,7 +6,7 @@ others lack; what the weights are stored in.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from assay.errors import SettingError
@@ -16,7 +16,7 @@ from assay.readings.words import word
 from assay.records import dataclass
 from assay.report.contract import document
 from assay.report.model import stored_as
-from assay.spec import AXES, Model, Op, Segment
+from assay.spec import AXES, Model, Op, Segment, check_model
 
 # parts that have sizes of their own, which the letters of others may stand for, too
 PLACES = ("mixer", "mlp", "experts", "router", "tower")
@@ -86,8 +86,7 @@ def compare(models: Sequence[Model], **settings: Any) -> Comparison:
     Where no tokens are asked for, all get as many as the shortest position table has rows for, at most 2,048.
     Raises SettingError for fewer than two models, and for what cannot be asked of one of them.
     """
-    if len(models) < 2:
-        raise SettingError(f"a comparison is of two models or more; {len(models)} given")
+    models = _several(models)
     alike = dict(settings)
     text = [model for model in models if model.sight is None or model.sight.alone is None]
     if not {"tokens", "context", "past"} & {key for key, value in alike.items() if value is not None} and text:
@@ -104,6 +103,18 @@ def compare(models: Sequence[Model], **settings: Any) -> Comparison:
         tuple(map(_tied, models, counts)),
         tuple(stored_as(model, counted) for model, counted in zip(models, counts, strict=True)),
     )
+
+
+def _several(models: object) -> tuple[Model, ...]:
+    """Two models or more. Raises SettingError."""
+    if isinstance(models, str) or not isinstance(models, Iterable):
+        raise SettingError(f"a comparison is of a list of models, not a {type(models).__name__}")
+    held = tuple(models)
+    for model in held:
+        check_model(model)
+    if len(held) < 2:
+        raise SettingError(f"a comparison is of two models or more; {len(held)} given")
+    return held
 
 
 def _figures(models: Sequence[Model], counts: Sequence[Count]) -> dict[str, tuple[Any, ...]]:
