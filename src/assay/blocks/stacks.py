@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from itertools import repeat
-from operator import is_
 from typing import ClassVar, Protocol, Self
 
 from assay.blocks.ends import Embedding, Norm
@@ -287,7 +285,7 @@ def layer_segments(
     prefix: str = "layers.{i}.",
 ) -> list[Segment]:
     """Each distinct layer once, with the indices of the layers like it, in order of first occurrence."""
-    if layers and all(map(is_, layers, repeat(layers[0]))):  # depth costs next to nothing where all are one
+    if layers and tuple(layers) == (layers[0],) * len(layers):  # depth costs next to nothing where all are one
         return [layer_segment(layers[0], range(len(layers)), width, names, axes or {}, prefix)]
     where: dict[int, list[int]] = {}
     for index, layer in enumerate(layers):
