@@ -19,6 +19,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "records": set(),
     "registry": {"errors"},
     "size": LEAVES,
+    "points": LEAVES | {"size"},
     "formats": LEAVES | {"size"},
     "spec": LEAVES | {"size", "formats"},
     "kinds": SPEC,
@@ -33,7 +34,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "counter": LEAVES | {"report"},  # what it counts is its own; it prints as the rest does
     "report": SPEC | {"kinds", "blocks", "readings", "rewrites", "hardware"},
     "studies": SPEC  # questions over many models, or many settings of one
-    | {"kinds", "sources", "rewrites", "readings", "hardware", "report", "__init__"},
+    | {"points", "kinds", "sources", "rewrites", "readings", "hardware", "report", "__init__"},
     "__init__": SPEC | {"kinds", "blocks", "sources", "rewrites", "readings", "hardware", "counter", "execution"},
     "__main__": {"cli"},
     "cli": LEAVES | {"report", "commands"},

@@ -9,14 +9,16 @@ times slower.
 from __future__ import annotations
 
 import math
+import operator
 import sys
-from collections.abc import Iterable, Mapping
-from typing import Any, TypeAlias, TypeGuard
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Generic, TypeAlias, TypeGuard, TypeVar
 
 from assay.errors import SizeError
 
 # int | numpy.ndarray | sympy.Expr: neither library is imported unless the caller brought it
 Size: TypeAlias = Any
+Held = TypeVar("Held")
 
 
 def _is_array(value: object) -> bool:
@@ -38,6 +40,11 @@ def is_symbol(value: object) -> bool:
 def is_integer(value: object) -> TypeGuard[int]:
     """True for a plain integer: neither an array nor a symbol, nor true or false."""
     return isinstance(value, int) and not isinstance(value, bool)
+
+
+def decides(value: object) -> bool:
+    """True for what comparisons of sizes can be decided of: a plain integer, or sizes at points (`points`)."""
+    return is_integer(value) or getattr(value, "decides", False) is True
 
 
 def all_integers(values: Iterable[object]) -> bool:
@@ -74,7 +81,7 @@ def _lift_array(numpy: Any, value: Any, name: str, least: int) -> Size:
         return _lift_ints(numpy, value, name, least)
     if value.dtype.kind not in "iuf":
         raise SizeError(f"{name} is an array of {value.dtype}; it must hold integers")
-    lifted = numpy.asarray(value, dtype=numpy.float64)
+    lifted = numpy.asanyarray(value, dtype=numpy.float64)
     whole = numpy.isfinite(lifted) & (lifted == numpy.floor(lifted)) & (lifted >= least)
     if not whole.all():
         worst = lifted[~whole].flat[0]
@@ -122,6 +129,20 @@ def fraction(value: object, name: str) -> Any:
         return found
     percent = f"; {found} % is {found / 100:g}" if isinstance(found, int | float) and 1 < found <= 100 else ""
     raise SizeError(f"{name} is {value}; it must be a fraction above 0 and at most 1{percent}")
+
+
+def largest(values: Sequence[Size]) -> int:
+    """The place of the largest of some sizes that decide, the first of several."""
+    if all_integers(values):
+        return max(range(len(values)), key=values.__getitem__)
+    numpy = sys.modules["numpy"]
+    best = sum((value for value in values if _is_array(value)), start=0) * 0 + values[0]
+    place = numpy.zeros_like(best, dtype=int)
+    for index, value in enumerate(values[1:], 1):
+        above = (value > best).view(numpy.ndarray)
+        place[above] = index
+        best = numpy.maximum(best, value)
+    return operator.index(place)
 
 
 def whole(value: Any) -> Any:
@@ -220,9 +241,32 @@ def only_at_zero(value: Size, where: Size, otherwise: Size = 0) -> Size:
     if _is_array(where):
         numpy = sys.modules["numpy"]
         kept = [numpy.asarray(a, dtype=object) if _holds_ints(where) else a for a in (value, otherwise)]
-        return numpy.where(where == 0, *kept)
+        return numpy.where(where == 0, *kept).view(type(where))
     sympy = sys.modules["sympy"]
     return sympy.Piecewise((value, sympy.Eq(where, 0)), (otherwise, True))
+
+
+class Table(Generic[Held]):
+    """Few values by keys that may hold sizes of any sort: keys are compared, not hashed."""
+
+    def __init__(self) -> None:
+        self.rows: list[tuple[object, Held]] = []
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def get(self, key: object) -> Held | None:
+        """The value of a key, None where there is none."""
+        return next((value for known, value in self.rows if known == key), None)
+
+    def add(self, key: object, value: Held) -> Held:
+        """Enter the value of a key that has none."""
+        self.rows.append((key, value))
+        return value
+
+    def values(self) -> list[Held]:
+        """All of them."""
+        return [value for _, value in self.rows]
 
 
 def product(sizes: Iterable[Size]) -> Size:

@@ -8,6 +8,7 @@ run: the others differ by what has come to stay before them.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from itertools import accumulate
 
 from assay.errors import KindError
 from assay.formats import bytes_of
@@ -21,6 +22,7 @@ from assay.readings.order import carried, halves, in_order
 from assay.readings.passing import Forward
 from assay.readings.setting import Setting
 from assay.records import dataclass, field
+from assay.size import Size, Table, largest, whole
 from assay.spec import Model, Op, Segment
 
 STREAM, SHARED, SCORES, LOGITS = "residual stream", "masks and positions", "attention scores", "logits"
@@ -35,24 +37,29 @@ class Alive:
 
     name: str
     group: str
-    bytes: int
+    bytes: Size
     where: str = ""
 
 
 @dataclass(frozen=True)
 class Moment:
-    """The fullest moment of an op in one layer: bytes that are there, by group; of the peak the largest tensors."""
+    """The fullest moment of a pass or an op: its layer, the op, the bytes that are there, by group, and the tensors."""
 
     segment: Segment
     layer: int | None
     op: Op
-    live: Mapping[str, int]
+    live: Mapping[str, Size]
     tensors: tuple[Alive, ...] = field(default=(), repr=False)
 
     @property
-    def bytes(self) -> int:
+    def bytes(self) -> Size:
         """All of them."""
-        return sum(self.live.values())
+        return sum(self.live.values(), start=0)
+
+    @property
+    def largest(self) -> list[Alive]:
+        """The tensors, the largest first."""
+        return sorted(self.tensors, key=lambda one: -one.bytes)
 
     @property
     def where(self) -> str:
@@ -62,15 +69,25 @@ class Moment:
 
 @dataclass(frozen=True)
 class Liveness:
-    """The moments of a pass, one an op of each layer that was run; the fullest of all; what is there at the end.
+    """The fullest moment of a pass, and the groups of what is there in it at any time.
 
     `unknown` are kinds of which nobody knows what they make beside their results.
     """
 
-    moments: tuple[Moment, ...]
     peak: Moment
-    left: Mapping[str, int]
-    unknown: tuple[str, ...] = ()
+    groups: tuple[str, ...]
+    unknown: tuple[str, ...]
+    run: _Run = field(repr=False, compare=False)
+
+    @property
+    def moments(self) -> tuple[Moment, ...]:
+        """The fullest moment of each op of each layer that was run."""
+        return tuple(self.run.moments())
+
+    @property
+    def left(self) -> Mapping[str, Size]:
+        """Bytes that are there at the end, by group."""
+        return self.run.left()
 
 
 def named(segment: Segment, layer: int | None) -> str:
@@ -102,14 +119,25 @@ def liveness(
     return run.told()
 
 
+@dataclass(frozen=True)
+class _Life:
+    """Bytes of a group from one time of the clock to another, both in it."""
+
+    group: str
+    bytes: Size
+    born: int
+    until: int
+    store: Store | None = None
+
+
 class _Alike:
     """A layer that was run; of those like it the one before which most has come to stay, and how much more that is."""
 
-    def __init__(self, place: int, stays: Mapping[str, int], left: Sequence[tuple[str, int, int]]) -> None:
+    def __init__(self, place: int, stays: Mapping[str, Size], left: Sequence[tuple[str, Size, Size]]) -> None:
         self.place = place
         self.stays = dict(stays)
         self.left = left
-        self.more: dict[str, int] = {}
+        self.more: dict[str, Size] = {}
         self.layer: int | None = None
 
 
@@ -120,12 +148,15 @@ class _Run(Forward):
         super().__init__(asked, needed, tape)
         self.holds = holds
         self.spans: dict[Place, tuple[int, int]] = {}  # the clock before an op and behind it
-        self.alike: dict[Hashable, _Alike] = {}
-        self.skipped: list[tuple[int, str, int, int]] = []  # when, group, bytes there before, and from then on
+        self.alike = Table[_Alike]()
+        self.skipped: list[tuple[int, str, Size, Size]] = []  # when, group, bytes there before, and from then on
         self.ended: dict[Store, int] = {}
         self.unknown: dict[str, None] = {}
-        self.stays: dict[str, int] = {}  # bytes that came to be there to stay, less those that went, by group
+        self.stays: dict[str, Size] = {}  # bytes that came to be there to stay, less those that went, by group
         self.first: Value | None = None  # what goes into the layers
+        self.lives: list[_Life] = []
+        self.totals: list[Size] = []  # bytes that are there at each time of the clock
+        self.end = 0  # of the pass, on the clock
         self.part, self.entered = "", list[Value]()  # at work, and what went into it
         self.last: Value | None = None
 
@@ -163,7 +194,7 @@ class _Run(Forward):
                 self._hold([self.first] if self.first is not None else [])
                 self.ended |= {value.store: tape.clock for value in tape.memo.values()}
         if len(tape.memo) == shared:
-            self.alike[key] = _Alike(start, stays, left)
+            self.alike.add(key, _Alike(start, stays, left))
         if self.first is None and layer is None and "x" in self.values:
             self.first = self.values["x"]
 
@@ -228,12 +259,12 @@ class _Run(Forward):
         stores = {id(store): i for i, store in enumerate(dict.fromkeys(v.store for v in self.values.values()))}
         return tuple((n, v.axes, v.strides, v.dtype, stores[id(v.store)]) for n, v in self.values.items())
 
-    def _left(self, store: Store) -> tuple[str, int, int]:
+    def _left(self, store: Store) -> tuple[str, Size, Size]:
         """Group, bytes before the layer that made it and from then on, of what stays."""
-        size = int(store.bytes)
+        size = whole(store.bytes)
         return store.held, 0 if store.born else size, 0 if store.origin == BEFORE else size
 
-    def _stay(self, left: Sequence[tuple[str, int, int]]) -> None:
+    def _stay(self, left: Sequence[tuple[str, Size, Size]]) -> None:
         for group, before, later in left:
             self.stays[group] = self.stays.get(group, 0) + later - before
 
@@ -270,59 +301,62 @@ class _Run(Forward):
         return self.ended.get(store, end) if store.shared else store.read
 
     def told(self) -> Liveness:
-        """The moments of all ops, each layer that was not run as far above the one that was as it is."""
-        end = self.tape.clock + 1
-        lives = [(store, store.born, self._ends(store), self._group(store)) for store in self._all()]
-        births: list[list[tuple[str, int]]] = [[] for _ in range(end + 2)]
-        for store, born, until, group in lives:
-            births[born].append((group, int(store.bytes)))
-            births[min(until, end) + 1].append((group, -int(store.bytes)))
+        """What was there when, each layer that was not run as far above the one that was as it is."""
+        self.end = self.tape.clock + 1
+        self.lives = [_Life(self._group(s), whole(s.bytes), s.born, self._ends(s), s) for s in self._all()]
         for when, group, before, later in self.skipped:
-            births[0].append((group, before))
-            births[when + 1].append((group, later - before))
-        totals, total = [], 0
-        for changes in births[: end + 1]:
-            total += sum(size for _, size in changes)
-            totals.append(total)
-        fullest = {place: _fullest(totals, *span) for place, span in self.spans.items()}
-        more = {known.place: known for known in self.alike.values()}
-        live: dict[str, int] = {}
-        at: dict[int, dict[str, int]] = {}
-        wanted = {*fullest.values(), end}
-        for clock, changes in enumerate(births[: end + 1]):
-            for group, size in changes:
-                live[group] = live.get(group, 0) + size
-            if clock in wanted:
-                at[clock] = {group: size for group, size in live.items() if size}
-        moments = [self._moment(place, at[clock], more.get(place[0])) for place, clock in fullest.items()]
-        best = max(range(len(moments)), key=lambda i: moments[i].bytes)
-        clock = list(fullest.values())[best]
-        there = [(store, group) for store, born, until, group in lives if born <= clock <= until]
-        peak = _with_tensors(moments[best], [self._alive(store, group) for store, group in there])
-        return Liveness(tuple(moments), peak, at[end], tuple(self.unknown))
+            self.lives += [_Life(group, before, 0, when), _Life(group, later, when + 1, self.end)]
+        change: list[Size] = [0] * (self.end + 2)
+        for life in self.lives:
+            last = min(life.until, self.end)
+            change[life.born] = change[life.born] + life.bytes
+            change[last + 1] = change[last + 1] - life.bytes
+        self.totals = list(accumulate(change[: self.end + 1]))
+        groups = dict.fromkeys(life.group for life in self.lives if life.bytes)
+        return Liveness(self._fullest(self.spans), tuple(groups), tuple(self.unknown), self)
 
-    def _moment(self, place: Place, live: Mapping[str, int], above: _Alike | None) -> Moment:
+    def _fullest(self, places: Iterable[Place]) -> Moment:
+        """The fullest moment of some ops."""
+        above = {known.place: sum(known.more.values(), start=0) for known in self.alike.values()}
+        spots = [(place, clock) for place in places for clock in self._clocks(*self.spans[place])]
+        bytes_at = [self.totals[clock] + above.get(place[0], 0) for place, clock in spots]
+        return self._moment(*spots[largest(bytes_at)])
+
+    @staticmethod
+    def _clocks(start: int, end: int) -> range:
+        """The times of an op that ran from one clock to another."""
+        return range(min(start + 1, end), end + 1)
+
+    def _at(self, clock: int) -> tuple[list[_Life], dict[str, Size]]:
+        """What is there at a time, and its bytes by group."""
+        found = [life for life in self.lives if life.born <= clock <= life.until and life.bytes]
+        live: dict[str, Size] = {}
+        for life in found:
+            live[life.group] = live.get(life.group, 0) + life.bytes
+        return found, live
+
+    def _moment(self, place: Place, clock: int) -> Moment:
+        """A time of an op, in the layer of those alike before which most has come to stay."""
         row = self.layers[place[0]]
-        op = row.block.ops[place[1]]
-        if above is None or not above.more:
-            return Moment(row.segment, row.layer, op, live)
-        grown = {group: live.get(group, 0) + size for group, size in above.more.items()}
-        return Moment(row.segment, above.layer, op, {**live, **grown})
+        found, live = self._at(clock)
+        above = next((known for known in self.alike.values() if known.place == place[0] and known.more), None)
+        if above is not None:
+            live |= {group: live.get(group, 0) + size for group, size in above.more.items()}
+        tensors = tuple(self._alive(life.store, life.group) for life in found if life.store is not None)
+        return Moment(row.segment, row.layer if above is None else above.layer, row.block.ops[place[1]], live, tensors)
+
+    def moments(self) -> Iterator[Moment]:
+        """The fullest moment of each op of each layer that was run."""
+        return (self._fullest([place]) for place in self.spans)
+
+    def left(self) -> dict[str, Size]:
+        """What is there at the end, by group."""
+        return self._at(self.end)[1]
 
     def _alive(self, store: Store, group: str) -> Alive:
         if store.maker is None:
-            return Alive(group, group, int(store.bytes))
+            return Alive(group, group, whole(store.bytes))
         row = self.layers[store.maker[0]]
         op = row.block.ops[store.maker[1]]
         name = f"of {op.kind}" if group == SHARED else op.name
-        return Alive(name, group, int(store.bytes), named(row.segment, row.layer))
-
-
-def _fullest(totals: Sequence[int], start: int, end: int) -> int:
-    """The clock of an op at which most is there."""
-    return max(range(min(start + 1, end), end + 1), key=totals.__getitem__)
-
-
-def _with_tensors(moment: Moment, tensors: list[Alive]) -> Moment:
-    tensors.sort(key=lambda one: -one.bytes)
-    return Moment(moment.segment, moment.layer, moment.op, moment.live, tuple(tensors))
+        return Alive(name, group, whole(store.bytes), named(row.segment, row.layer))

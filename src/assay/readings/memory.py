@@ -21,7 +21,7 @@ from assay.readings.setting import Setting, setting
 from assay.readings.weights import by_format
 from assay.records import dataclass, field, replace
 from assay.rewrites.policies import HOLDS, executed
-from assay.size import Size, ceil_div, is_integer, lift, minimum
+from assay.size import Size, ceil_div, decides, lift, minimum, surely_above, whole
 from assay.spec import Block, Model, Op
 
 EXACT, MODELLED = "exact", "modelled"
@@ -34,7 +34,7 @@ class Part:
     """A part of the memory: its bytes, where the figure stands, and what it rests on."""
 
     name: str
-    bytes: int
+    bytes: Size
     standing: str
     says: str
 
@@ -44,19 +44,20 @@ class Pass:
     """A pass and its fullest moment: `activations` are all its bytes but cache, states and logits."""
 
     name: str
-    tokens: int
-    past: int
+    tokens: Size
+    past: Size
     peak: Moment
 
     @property
-    def logits(self) -> int:
+    def logits(self) -> Size:
         """Bytes of logits at that moment."""
         return self.peak.live.get(LOGITS, 0)
 
     @property
-    def activations(self) -> int:
+    def activations(self) -> Size:
         """What passes of it with the pass."""
-        return sum(size for group, size in self.peak.live.items() if group not in (CACHE, STATES, LOGITS))
+        sizes = (size for group, size in self.peak.live.items() if group not in (CACHE, STATES, LOGITS))
+        return sum(sizes, start=0)
 
 
 @dataclass(frozen=True)
@@ -69,28 +70,28 @@ class Memory:
 
     parts: tuple[Part, ...]
     weights_by: Mapping[str, int]
-    cache: int
-    reserved: int | None
-    states: int
+    cache: Size
+    reserved: Size | None
+    states: Size
     at: Pass
     passes: tuple[Pass, ...] = field(repr=False)
     setting: Setting = field(repr=False)
-    context: int
+    context: Size
     policy: str
     attention: str
-    page: int | None
-    chunk: int | None
-    generate: int
+    page: Size | None
+    chunk: Size | None
+    generate: Size
     notes: tuple[str, ...] = ()
 
     @property
-    def total(self) -> int:
+    def total(self) -> Size:
         """All parts together."""
-        return sum(part.bytes for part in self.parts)
+        return sum((part.bytes for part in self.parts), start=0)
 
-    def part(self, name: str) -> int:
+    def part(self, name: str) -> Size:
         """Bytes of a part, 0 where there is none of the name."""
-        return sum(part.bytes for part in self.parts if part.name == name)
+        return sum((part.bytes for part in self.parts if part.name == name), start=0)
 
 
 def memory(
@@ -146,7 +147,7 @@ def memory(
         sounds=sounds,
         latent=latent,
     )
-    if not all(is_integer(size) for size in (asked.batch, asked.tokens, asked.past)):
+    if not all(map(decides, asked.sizes().values())):
         raise SettingError("memory takes integers: which moment is the fullest is no formula; sweep goes through many")
     return _Asked(whole, asked, policy, attention, page, chunk, generate, compute).memory()
 
@@ -177,7 +178,7 @@ class _Asked:
             raise SettingError(f"chunk is {self.chunk}; it is of the {asked.tokens} tokens, so at most as many")
         if self.page is not None and policy != "serving":
             raise SettingError(f"page is {self.page}; the policy {policy} keeps its cache in no pages")
-        if model.positions is not None and asked.context + self.generate > model.positions:
+        if model.positions is not None and surely_above(asked.context + self.generate, model.positions):
             raise SettingError(
                 f"past + tokens + generate is {asked.context + self.generate}; {model.name} has a learned position "
                 f"table of {model.positions} rows"
@@ -190,11 +191,11 @@ class _Asked:
         self.run = executed(model, _RUN_AS.get(policy, policy), attention)
 
     @staticmethod
-    def _size(value: object, name: str, least: int = 1) -> int:
+    def _size(value: object, name: str, least: int = 1) -> Size:
         found = lift(value, name, least)
-        if not is_integer(found):
+        if not decides(found):
             raise SettingError(f"{name} is {value}; it must be an integer")
-        return int(found)
+        return found
 
     def memory(self) -> Memory:
         """The record."""
@@ -213,7 +214,7 @@ class _Asked:
             at,
             passes,
             self.asked,
-            int(self.asked.context) + self.generate,
+            self.asked.context + self.generate,
             self.policy,
             self.attention,
             self.page,
@@ -230,7 +231,7 @@ class _Asked:
         held = count_setting(self.model, replace(asked, tokens=1, past=0)).weight_bytes
         return {asked.weights: int(held or 0)}
 
-    def _weight(self, one: Pass) -> int:
+    def _weight(self, one: Pass) -> Size:
         return one.activations + one.logits if self.static else one.peak.bytes
 
     def _end(self) -> Setting:
@@ -239,9 +240,9 @@ class _Asked:
             return self.asked
         return replace(self.asked, tokens=1, past=self.asked.context + self.generate - 1)
 
-    def _passes(self) -> list[tuple[str, int, int]]:
+    def _passes(self) -> list[tuple[str, Size, Size]]:
         """Passes of which one is the fullest: name, tokens, past. Of passes as long as each other the last is."""
-        n, past = int(self.asked.tokens), int(self.asked.past)
+        n, past = self.asked.tokens, self.asked.past
         found = []
         if self.chunk is None or self.chunk == n:
             found.append(("step" if past and n == 1 else "prefill" if self.keeps and not past else "pass", n, past))
@@ -254,7 +255,7 @@ class _Asked:
             found.append((f"step {self.generate}", 1, past + n + self.generate - 1))
         return found
 
-    def _pass(self, one: tuple[str, int, int]) -> Liveness:
+    def _pass(self, one: tuple[str, Size, Size]) -> Liveness:
         _, tokens, past = one
         asked = replace(self.asked, tokens=tokens, past=past)
         keeping = Keeping(self.asked.cache, self.asked.state, not self.static, self.policy == "transformers")
@@ -268,9 +269,11 @@ class _Asked:
             shuffles=self.policy == "ours",
         )
 
-    def _kept(self, asked: Setting) -> tuple[int, int, int | None]:
+    def _kept(self, asked: Setting) -> tuple[Size, Size, Size | None]:
         """Bytes of the cache, of states, and of the pages that hold the cache."""
-        cache = states = paged = 0
+        cache: Size = 0
+        states: Size = 0
+        paged: Size = 0
         for segment in self.model.segments if self.keeps else ():
             block = chosen(segment, asked)
             extent = bind(block, placed(segment, asked.sizes()))
@@ -278,15 +281,17 @@ class _Asked:
                 elements = left(op, extent)
                 held = bytes_of(elements, asked.state if kind.kept == "state" else asked.cache) * segment.times
                 if kind.storage != "state":  # of a fixed size
-                    states += int(held)
+                    states = states + whole(held)
                     continue
-                cache += int(held)
+                cache = cache + whole(held)
                 paging = self.page is not None and kind.grows is not None
                 grown = _in_pages(op, extent, asked, self.page or 1) if paging else elements
-                paged += int(bytes_of(grown, asked.cache)) * segment.times
+                paged = paged + whole(bytes_of(grown, asked.cache)) * segment.times
         return cache, states, None if self.page is None else paged
 
-    def _parts(self, weights: Mapping[str, int], cache: int, states: int, reserved: int | None, at: Pass) -> list[Part]:
+    def _parts(
+        self, weights: Mapping[str, int], cache: Size, states: Size, reserved: Size | None, at: Pass
+    ) -> list[Part]:
         made = [Part("weights", sum(weights.values()), EXACT, " and ".join(weights))]
         if self.static:
             if reserved is not None:
@@ -322,7 +327,7 @@ class _Asked:
         latent = any(segment.absorbed is not None for segment in self.model.segments)
         if latent and self.asked.latent == "expanded" and at.past:
             made.append("expanded latent attention makes keys and values of all at hand anew; absorbed, it makes none")
-        if self.attention == "fused" and any(SCORES in moment.live for moment in lived.moments):
+        if self.attention == "fused" and SCORES in lived.groups:
             made.append("attention of some layers runs op by op, its scores stored: no one kernel of PyTorch runs it")
         if lived.unknown:
             made.append(f"what {', '.join(lived.unknown)} need beside their results is not known and not in it")

@@ -87,7 +87,7 @@ def _moment(held: Memory, style: Style) -> list[str]:
     groups = {group: size for group, size in peak.live.items() if group not in (CACHE, STATES)}
     rows = [[group, *sizes(size)] for group, size in sorted(groups.items(), key=lambda one: -one[1])]
     lines += table(rows, "<>>", ["alive", "GB", "GiB"], style)
-    largest = [one for one in peak.tensors if one.group not in (CACHE, STATES)][:TENSORS]
+    largest = [one for one in peak.largest if one.group not in (CACHE, STATES)][:TENSORS]
     rows = [[one.name, *sizes(one.bytes), one.group] for one in largest]
     return [*lines, *table(rows, "<>><", ["largest tensors", "GB", "GiB", ""], style)]
 

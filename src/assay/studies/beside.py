@@ -10,6 +10,7 @@ from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 from assay.errors import SettingError
+from assay.points import at_each
 from assay.readings.attention import split
 from assay.readings.count import Count
 from assay.readings.setting import default_tokens
@@ -110,11 +111,11 @@ def _memory(points: Points) -> dict[str, Any]:
 
     known = {name: points.words[name] for name in ("weights", "cache", "state", "latent") if name in points.words}
 
-    def one(sizes: dict[str, Any]) -> dict[str, int]:
+    def tell(sizes: dict[str, Any]) -> dict[str, Any]:
         made = memory(points.model, logits=points.counted.setting.logits, **known, **sizes)
         return {"total": made.total, **{part: made.part(part) for part in PARTS}}
 
-    return _points(one, points)
+    return at_each(points.given, tell)
 
 
 def _training(points: Points) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from assay.kinds.base import Extent, Work, kind_of
 from assay.kinds.fused import whole
@@ -10,7 +11,7 @@ from assay.kinds.training.passing import Passing
 from assay.kinds.training.pointwise import MASKED, sight
 from assay.kinds.training.rows import AGAIN, BACKWARD, products, saves
 from assay.kinds.training.values import FLAG, WIDE, Value
-from assay.size import Size, is_integer
+from assay.size import Size, decides
 from assay.spec import Axes, Op
 
 BOUNDED = ("window", "near", "chunk")  # what limits the sight of a query, causal as long as there are no more tokens
@@ -118,9 +119,9 @@ def _masked(at: Passing, n: str, c: str) -> bool:
     return not (at.sizes[n] == at.sizes[c] and (told[0] == "causal" or (told[0] in BOUNDED and _all(told, at, c))))
 
 
-def _all(told: tuple[object, ...], at: Passing, c: str) -> bool:
+def _all(told: tuple[Any, ...], at: Passing, c: str) -> bool:
     """True where a limit is no less than all keys."""
-    return is_integer(told[1]) and bool(at.sizes[c] <= told[1])
+    return decides(told[1]) and bool(at.sizes[c] <= told[1])
 
 
 def _again(op: Op, extent: Extent, needs: Sequence[bool]) -> Work:

@@ -8,7 +8,7 @@ from assay.kinds.training.contractions import everything
 from assay.kinds.training.passing import Passing
 from assay.kinds.training.rows import saves
 from assay.kinds.training.values import FLAG, INDEX, WIDE, Value, width_of
-from assay.size import Size, product
+from assay.size import Size, minimum, product
 
 
 @saves("rename", "view", "keys", "reuse", "keep", "collect", "distances")
@@ -31,7 +31,7 @@ def append(at: Passing, x: Value) -> Value:
     width = width_of(tape.cache.dtype)
     window = at.value("window") if op.attr("window") is not None else at.value("chunk")
     if not tape.cache.grown:
-        room = tape.held(op.axes, tape.cache.dtype) if window is None else min(window, at.sizes[keys]) * row * width
+        room = tape.held(op.axes, tape.cache.dtype) if window is None else minimum(window, at.sizes[keys]) * row * width
         kept = tape.given(op.axes, tape.cache.dtype)
         kept.store.bytes = room
         tape.leave(kept.store)

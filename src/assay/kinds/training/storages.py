@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Mapping
 
 from assay.kinds.training.values import AUTOCAST_TO_FLOAT32, BEFORE, CACHE, INPUT, Keeping, Store, Value, width_of
-from assay.size import Size, product
+from assay.size import Size, Table, maximum, product
 from assay.spec import Axes
 
 
@@ -36,8 +36,8 @@ class Storages:
         self.kept: list[Store] = []
         self.made: list[Store] = []
         self.there: list[Store] = []  # what is there before the pass
-        self.memo: dict[Hashable, Value] = {}
-        self.layer: dict[Hashable, Value] = {}  # the same of a layer
+        self.memo = Table[Value]()
+        self.layer = Table[Value]()  # the same of a layer
         self.apart: dict[Hashable, Size] = {}  # what the backward pass of an op has for itself alone
         self.casts: dict[Hashable, Value] = {}
         self.copies: dict[Hashable, Value] = {}  # of parameters, by what tells them apart
@@ -68,7 +68,7 @@ class Storages:
         apart, run = dict.fromkeys(axes, 0), 1
         for axis in reversed(order):
             apart[axis] = run
-            run *= max(1, self.sizes[axis])
+            run = run * maximum(1, self.sizes[axis])
         return tuple(apart[a] for a in axes)
 
     def read(self, made: Value, *values: Value) -> Value:
@@ -91,18 +91,15 @@ class Storages:
             old.read, old.held = self.clock, group
             self.there.append(old)
 
-    def near(self, key: Hashable, make: Callable[[], Value]) -> Value:
+    def near(self, key: object, make: Callable[[], Value]) -> Value:
         """What several ops of a layer use, made at the first asking there."""
-        found = self.layer.get(key)
-        if found is None:
-            found = self.layer[key] = make()
-        return found
+        return self.layer.get(key) or self.layer.add(key, make())
 
-    def once(self, key: Hashable, make: Callable[[], Value]) -> Value:
+    def once(self, key: object, make: Callable[[], Value]) -> Value:
         """What several layers use, made at the first asking in a pass."""
         found = self.memo.get(key)
         if found is None:
-            found = self.memo[key] = make()
+            found = self.memo.add(key, make())
             found.store.shared = True
         return found
 
