@@ -96,7 +96,7 @@ def test_json_keeps_its_contract(capsys: pytest.CaptureFixture[str], config: str
     assert flops["attention_scores"] == 3 * 4 * 2 * 3 * 7 * 64
     assert flops["per_token"] * 6 == pytest.approx(flops["total"], rel=1e-15)
     assert made["cache"] == {"bytes": 2 * 7 * 384, "marginal_bytes_per_token": 384, "fixed_bytes": 0}
-    assert made["weights"] == {"bytes": 2 * TOTAL}
+    assert made["weights"] == {"bytes": 2 * TOTAL, "format": "fp16"}
     assert sum(block["parameters"] for block in made["blocks"]) == TOTAL
 
 

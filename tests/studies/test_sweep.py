@@ -246,3 +246,11 @@ def test_sweeps_are_equal_where_their_rows_are() -> None:
     assert one != "sweep"
     with pytest.raises(TypeError, match="unhashable"):
         hash(one)
+
+
+def test_what_weights_are_stored_in_is_a_column() -> None:
+    """DeepSeek-V3 is published in fp8, whatever the dtype of the rest is; asked for in another, it is in that."""
+    made = sweep(["deepseek-v3", "llama-3-8b"], tokens=[1, 2])
+    fp8 = "fp8 in blocks of 128×128, the rest bf16"
+    assert made["weights.format"].tolist() == [fp8, fp8, "bf16", "bf16"]
+    assert sweep("deepseek-v3", tokens=1, weights="int8,bf16")["weights.format"].tolist() == ["int8", "bf16"]

@@ -65,7 +65,7 @@ def document(
             "marginal_bytes_per_token": kept.marginal_bytes_per_token,
             "fixed_bytes": kept.fixed_bytes,
         },
-        "weights": {"bytes": counted.weight_bytes},
+        "weights": {"bytes": counted.weight_bytes, "format": stored_in(model, counted)},
         "blocks": [row_object(row) for row in counted.rows],
         "published": [formula_object(formula) for formula in published],
         "notes": list(notes),
@@ -73,6 +73,17 @@ def document(
     if generated is not None:
         made["generate"] = generated_object(generated, weights.by_part)
     return made
+
+
+def stored_in(model: Model, counted: Count) -> str | None:
+    """What the weights are stored in: one dtype, or the formats of the model's scheme; None where they are unknown."""
+    asked = counted.setting
+    if counted.weight_bytes is None:
+        return None
+    if not asked.quantized or model.scheme is None:
+        return asked.weights
+    rest = f", the rest {asked.weights}" if model.scheme.total is None else ""
+    return f"{model.scheme.says}{rest}"
 
 
 def setting_object(asked: Setting) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from assay.readings.conventions import CONVENTIONS
 from assay.readings.count import Count, Row, count_setting
 from assay.readings.published import Formula, active
 from assay.records import replace
-from assay.report.contract import ordered
+from assay.report.contract import ordered, stored_in
 from assay.report.table import INDENT, WIDTH, Style, table, wrap
 from assay.report.units import (
     binary_bytes,
@@ -66,11 +66,7 @@ def _seen(model: Model, asked: Setting) -> list[str]:
 
 def stored_as(model: Model, counted: Count) -> str:
     """What the weights are stored in: one dtype, or the formats of the model's scheme beside it."""
-    asked = counted.setting
-    if not asked.quantized or model.scheme is None or model.scheme.unknown:
-        return f"weights {asked.weights}"
-    rest = f", the rest {asked.weights}" if model.scheme.total is None else ""
-    return f"weights {model.scheme.says}{rest}"
+    return f"weights {stored_in(model, counted) or counted.setting.weights}"
 
 
 def report(

@@ -125,7 +125,7 @@ def _figures(models: Sequence[Model], counts: Sequence[Count]) -> dict[str, tupl
         one = {"model.layers": model.layers, "model.width": model.width}
         for part in ("parameters", "flops", "cache", "weights"):
             one |= dict(_paths(made[part], part))
-        flat.append(one)
+        flat.append({name: value for name, value in one.items() if not isinstance(value, str)})
     names = dict.fromkeys(name for one in flat for name in one)
     return {name: tuple(one.get(name, 0) for one in flat) for name in _grouped(names)}
 
