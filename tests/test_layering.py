@@ -161,7 +161,7 @@ def test_a_command_is_a_module() -> None:
     from assay.commands import COMMANDS
 
     modules = {path.stem for path in (SRC / "commands").glob("*.py")}
-    assert modules == {*COMMANDS, "report", "__init__", "frame", "options"}
+    assert modules == {*COMMANDS, "report", "__init__", "frame", "options", "training_options"}
 
 
 def test_no_cycles() -> None:

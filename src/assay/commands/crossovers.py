@@ -36,7 +36,7 @@ def run(words: list[str]) -> Answer:
 
     asked = setting(args)
     made = crossovers(model, **asked)
-    batch = asked.get("batch", 1)
+    convention, batch = asked.get("convention", "matmul"), asked.get("batch", 1)
     if args.json:
-        return as_json(document(version(), model, made, args.convention, batch))
-    return as_text(report(model, made, args.convention, batch, style))
+        return as_json(document(version(), model, made, convention, batch))
+    return as_text(report(model, made, convention, batch, style))

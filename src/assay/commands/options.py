@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from argparse import Namespace
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 from assay.commands.frame import Parser, as_json, as_text, version
 from assay.errors import SettingError
 from assay.readings.setting import SIZES
+from assay.records import dataclass
 from assay.report.table import Style
 from assay.report.units import parse_number, parse_size, shorten
 from assay.spec import Model
@@ -48,49 +49,99 @@ def model_options(parser: Parser, json: bool = True) -> None:
     )
 
 
+def word(text: str, _option: str) -> str:
+    """What is read later, where it is known what it may be."""
+    return text
+
+
+@dataclass(frozen=True)
+class Option:
+    """An option and the argument that it gives: what help calls its value, what it says, how its text is read.
+
+    `value` is "" for one that stands alone. `read` is given the text and the option's name, for what it may raise.
+    """
+
+    value: str
+    says: str
+    read: Callable[[str, str], Any] = word
+
+
+Options = dict[str, Option]  # by the argument that each gives: logits_chunk is --logits-chunk
+
+
+def size(least: int = 1) -> Callable[[str, str], int]:
+    """How an integer of at least so much is read."""
+    return lambda text, option: parse_size(text, option, least)
+
+
+def share(text: str, option: str) -> int | float:
+    """A fraction, 0.4 or 40%. Raises SettingError."""
+    return parse_number(text, option, percent=True)
+
+
+def _setting(name: str, value: str, says: str) -> Options:
+    """A size of the setting."""
+    return {name: Option(value, says, size(SIZES[name]))}
+
+
+BATCH = _setting("batch", "B", "sequences; 1 if not given")
+LENGTHS = (
+    _setting("tokens", "N", "tokens processed now; 2,048 if not given, or the position table's rows")
+    | _setting("past", "P", "tokens before them, in the cache; 0 if not given")
+    | _setting("context", "C", "past and present together, in place of --past")
+)
+SHOWN = (  # beside a text
+    _setting("source", "M", "source tokens of an encoder-decoder; as many as of the target if not given")
+    | _setting("images", "I", "images (or sounds) of each sequence, where the model has a tower; 0 if not given")
+    | _setting("sounds", "S", "sounds of each sequence, where the model has towers of both; 0 if not given")
+    | _setting("image_tokens", "T", "tokens that one image makes, where images may have any size")
+)
+LATENT = {"latent": Option("HOW", "latent attention: expanded (the default) or absorbed")}
+CONVENTION = {"convention": Option("NAME", "what a FLOP is: matmul (the default); list explains all")}
+DTYPES = {
+    "weights": Option("DTYPE", "of the weights: fp32, bf16, fp8, int4, …; the config's if not given"),
+    "cache": Option(
+        "DTYPE", "of keys, values and convolution states; the weights' if not given, bf16 where that is narrower"
+    ),
+    "state": Option("DTYPE", "of recurrent states; fp32 if not given"),
+}
+LOGITS = {"logits": Option("WHICH", "positions that get logits: all (the default) or last")}
+SETTING = BATCH | LENGTHS | SHOWN | LOGITS | LATENT | CONVENTION | DTYPES
+
+
+def add(parser: Parser, title: str, options: Options) -> None:
+    """A group of options, as help shows it."""
+    group = parser.add_argument_group(title).add_argument
+    for name, option in options.items():
+        if option.value:
+            group(spelled(name), metavar=option.value, help=option.says)
+        else:
+            group(spelled(name), action="store_true", default=None, help=option.says)
+
+
+def spelled(name: str) -> str:
+    """The option of an argument."""
+    return f"--{name.replace('_', '-')}"
+
+
+def given(args: Namespace, options: Options) -> dict[str, Any]:
+    """The arguments of those options that were given. Raises SettingError."""
+    texts = {name: getattr(args, name, None) for name in options}
+    return {
+        name: options[name].read(text, spelled(name)) if options[name].value else True
+        for name, text in texts.items()
+        if text is not None
+    }
+
+
 def setting_options(parser: Parser, lengths: bool = True) -> None:
     """The setting that `setting` reads; without lengths where a command goes through them itself."""
-    add = parser.add_argument_group("setting").add_argument
-    add("--batch", metavar="B", help="sequences; 1 if not given")
-    if lengths:
-        add("--tokens", metavar="N", help="tokens processed now; 2,048 if not given, or the position table's rows")
-        add("--past", metavar="P", help="tokens before them, in the cache; 0 if not given")
-        add("--context", metavar="C", help="past and present together, in place of --past")
-    add("--source", metavar="M", help="source tokens of an encoder-decoder; as many as --tokens if not given")
-    add(
-        "--images", metavar="I", help="images (or sounds) of each sequence, where the model has a tower; 0 if not given"
-    )
-    add("--sounds", metavar="S", help="sounds of each sequence, where the model has towers of both; 0 if not given")
-    add("--image-tokens", metavar="T", help="tokens that one image makes, where images may have any size")
-    add("--logits", metavar="WHICH", default="all", help="positions that get logits: all (the default) or last")
-    add("--latent", metavar="HOW", default="expanded", help="latent attention: expanded (the default) or absorbed")
-    add(
-        "--convention", metavar="NAME", default="matmul", help="what a FLOP is: matmul (the default); list explains all"
-    )
-    add("--weights", metavar="DTYPE", help="of the weights: fp32, bf16, fp8, int4, …; the config's if not given")
-    kept = "of keys, values and convolution states; the weights' if not given, bf16 where that is narrower"
-    add("--cache", metavar="DTYPE", help=kept)
-    add("--state", metavar="DTYPE", default="fp32", help="of recurrent states; fp32 if not given")
+    add(parser, "setting", SETTING if lengths else {name: o for name, o in SETTING.items() if name not in LENGTHS})
 
 
 def setting(args: Namespace) -> dict[str, Any]:
     """The arguments of `count`: what was given, sizes as integers. Raises SettingError."""
-    given = {name: getattr(args, name) for name in ("logits", "latent", "convention", "weights", "cache", "state")}
-    sizes = {name: getattr(args, name, None) for name in SIZES}
-    return given | {
-        name: parse_size(t, f"--{name.replace('_', '-')}", SIZES[name]) for name, t in sizes.items() if t is not None
-    }
-
-
-def dropout(text: str) -> float:
-    """The rate of a dropout, 0.1 or 10%, 0 for none. Raises SettingError."""
-    if text.strip() in ("0", "0.0", "0%"):
-        return 0.0
-    try:
-        return float(parse_number(text, "--dropout", percent=True))
-    except SettingError:
-        said = f"--dropout is {shorten(text)!r}; it must be a rate from 0 to below 1, such as 0.1 or 10%"
-        raise SettingError(said) from None
+    return given(args, SETTING)
 
 
 def load(parser: Parser, args: Namespace) -> Model:
