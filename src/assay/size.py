@@ -250,7 +250,7 @@ class Table(Generic[Held]):
     """Few values by keys that may hold sizes of any sort: keys are compared, not hashed."""
 
     def __init__(self) -> None:
-        self.rows: list[tuple[object, Held]] = []
+        self.rows: list[tuple[Any, Held]] = []
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -265,8 +265,12 @@ class Table(Generic[Held]):
         return value
 
     def values(self) -> list[Held]:
-        """All of them."""
+        """All values."""
         return [value for _, value in self.rows]
+
+    def items(self) -> list[tuple[Any, Held]]:
+        """Keys with their values."""
+        return self.rows
 
 
 def product(sizes: Iterable[Size]) -> Size:

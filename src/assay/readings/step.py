@@ -19,7 +19,7 @@ from assay.records import dataclass, field
 from assay.rewrites.loss import LABELS, in_chunks, with_loss
 from assay.rewrites.policies import executed
 from assay.rewrites.recompute import recompute as again
-from assay.size import all_integers, lift
+from assay.size import Size, Table, decides, largest, lift, whole
 from assay.spec import Block, Model
 
 # what PyTorch's matrix library holds once it has multiplied: measured on one H200 (PyTorch 2.11, CUDA 13.0), where the
@@ -37,29 +37,29 @@ class Moment:
 
     name: str
     at: str  # the op whose tensors are the most, "" where none is at work
-    parts: Mapping[str, int]
+    parts: Mapping[str, Size]
 
     @property
-    def bytes(self) -> int:
+    def bytes(self) -> Size:
         """All parts together."""
-        return sum(self.parts.values())
+        return sum(self.parts.values(), start=0)
 
 
 @dataclass(frozen=True)
 class Work:
     """FLOPs of one pass and its backward pass: the model's own, and what runs again."""
 
-    forward: int
-    backward: int
-    again: int
+    forward: Size
+    backward: Size
+    again: Size
 
     @property
-    def flops(self) -> int:
+    def flops(self) -> Size:
         """The model's own, which MFU is of."""
         return self.forward + self.backward
 
     @property
-    def executed(self) -> int:
+    def executed(self) -> Size:
         """All that is run, which HFU is of."""
         return self.flops + self.again
 
@@ -70,7 +70,7 @@ class Kept:
 
     name: str
     times: int
-    bytes: int
+    bytes: Size
 
 
 @dataclass(frozen=True)
@@ -83,8 +83,8 @@ class TrainingMemory:
     """
 
     states: States
-    saved: int
-    loss: int
+    saved: Size
+    loss: Size
     layers: tuple[Kept, ...]
     timeline: tuple[Moment, ...] = field(repr=False)
     work: Work
@@ -96,14 +96,14 @@ class TrainingMemory:
     notes: tuple[str, ...] = ()
 
     @property
-    def resident(self) -> int:
+    def resident(self) -> Size:
         """What stays from step to step."""
         return self.timeline[0].bytes
 
     @property
     def peak(self) -> Moment:
         """The fullest moment."""
-        return max(self.timeline, key=lambda moment: moment.bytes)
+        return self.timeline[largest([moment.bytes for moment in self.timeline])]
 
     def moment(self, name: str) -> Moment:
         """The moment of a name. Raises SettingError."""
@@ -180,16 +180,18 @@ def training_memory(
         image_tokens=image_tokens,
         sounds=sounds,
     )
-    if not all_integers(asked.sizes().values()):
-        raise SettingError("the moments of a step are told of integers, not of arrays or symbols")
+    if not all(map(decides, asked.sizes().values())):
+        raise SettingError(
+            "the moments of a step are told of integers, not of arrays or symbols; sweep goes through many"
+        )
     if logits_chunk is not None:
         made = in_chunks(made, int(asked.tokens), int(lift(logits_chunk, "logits_chunk")))
     walk = _walked(made, asked, chosen, device, accumulation > 1)
     library = (
         (WORKSPACE if device == "cuda" else 0) if workspace is None else int(lift(workspace, "workspace", least=0))
     )
-    inputs = _given(walk) + (0 if ends else INDEX_BYTES * int(asked.batch) * int(asked.tokens))
-    base = {**_named(held), "inputs": inputs, "workspace": library}
+    inputs = _given(walk) + (0 if ends else INDEX_BYTES * asked.batch * asked.tokens)
+    base: dict[str, Size] = {**_named(held), "inputs": inputs, "workspace": library}
     saved, loss, layers = _kept(walk)
     if others := int(lift(in_flight, "in_flight")) - 1:
         base["in flight"] = others * (saved + loss + inputs)
@@ -237,20 +239,24 @@ def _formats(model: Model, policy: Precision) -> Iterable[str]:
         yield "a frozen matrix is read in its format; what a kernel needs that first makes it whole is not in it"
 
 
-def _given(walk: Walk) -> int:
+def _given(walk: Walk) -> Size:
     """Bytes of what a pass is given beside labels: ids of tokens, of an encoder's too, images and sounds."""
     passed = walk.ran[0, 0].given if takes_over(walk.ran[0, 0].op) else []  # a tensor of its own where it is received
     apart = {id(value.store) for value in (*passed, *(v for v in [walk.values.get(LABELS)] if v is not None))}
     stores = (store for store in walk.tape.there if store.origin == INPUT and id(store) not in apart)
-    return sum(int(store.bytes) for store in stores)
+    return sum((whole(store.bytes) for store in stores), start=0)
 
 
 def _work(walk: Walk) -> Work:
     """FLOPs of a pass; an op that runs again costs its forward work once more, a kernel may do some of it again."""
     ops = [op for _, layer in walk.finish() for op in layer]
-    remade = sum(int(op.remade) for op in ops)
-    again = remade + sum(int(op.forward) for op in ops if op.op.again)
-    return Work(sum(int(op.forward) for op in ops), sum(int(op.backward) for op in ops) - remade, again)
+    remade = _sum(op.remade for op in ops)
+    again = remade + _sum(op.forward for op in ops if op.op.again)
+    return Work(_sum(op.forward for op in ops), _sum(op.backward for op in ops) - remade, again)
+
+
+def _sum(sizes: Iterable[Size]) -> Size:
+    return sum(map(whole, sizes), start=0)
 
 
 def _named(held: States) -> dict[str, int]:
@@ -258,24 +264,25 @@ def _named(held: States) -> dict[str, int]:
     return {name: int(size) for name, size in held.parts.items() if name != "gradients" and size}
 
 
-def _kept(walk: Walk) -> tuple[int, int, tuple[Kept, ...]]:
+def _kept(walk: Walk) -> tuple[Size, Size, tuple[Kept, ...]]:
     """Bytes kept of what the layers make, of what head and loss make, and of each distinct layer."""
-    by: dict[int, int] = {}
-    loss = 0
+    by: dict[int, Size] = {}
+    loss: Size = 0
     for store in walk.held():
         place, index = walk.maker(store)
         if walk.layers[place].segment.block.ops[index].part.startswith("head"):
-            loss += int(store.bytes)
+            loss = loss + whole(store.bytes)
         else:
-            by[place] = by.get(place, 0) + int(store.bytes)
-    rows: dict[tuple[str, int], int] = {}
+            by[place] = by.get(place, 0) + whole(store.bytes)
+    rows = Table[list[Size]]()  # layers of a segment that keep as much as each other
     for place, size in by.items():
-        name = walk.layers[place].segment.name
-        rows[name, size] = rows.get((name, size), 0) + 1
-    return sum(by.values()), loss, tuple(Kept(name, often, size) for (name, size), often in rows.items())
+        key = (walk.layers[place].segment.name, size)
+        (rows.get(key) or rows.add(key, [])).append(size)
+    kept = tuple(Kept(name, len(sizes), sizes[0]) for (name, _), sizes in rows.items())
+    return sum(by.values(), start=0), loss, kept
 
 
-def _timeline(walk: Walk, held: States, base: Mapping[str, int]) -> Iterable[Moment]:
+def _timeline(walk: Walk, held: States, base: Mapping[str, Size]) -> Iterable[Moment]:
     """The moments of a step: the fullest of each layer, forward and backward, and what stands between."""
     gradients = int(held.gradients) if held.accumulation > 1 else 0
     own = held.zero < DIVIDED and held.precision.gradients is not None  # else added to what is there all along
@@ -283,22 +290,21 @@ def _timeline(walk: Walk, held: States, base: Mapping[str, int]) -> Iterable[Mom
     idle = {name: size for name, size in base.items() if name not in PASSING}
     yield Moment("between steps", "", _filled(idle, gradients, 0, 0))
     yield from _by_layer(walk.forward(), base, gradients)
-    yield Moment("end of forward", "", _filled(base, gradients, int(walk.saved_after()), 0))
+    yield Moment("end of forward", "", _filled(base, gradients, whole(walk.saved_after()), 0))
     yield from _by_layer(walk.backward(), base, back, own)
     yield Moment("optimizer step", "", _filled(idle, int(held.gradients), 0, 0))
 
 
-def _by_layer(spots: Iterable[Spot], base: Mapping[str, int], gradients: int, own: bool = True) -> Iterable[Moment]:
+def _by_layer(spots: Iterable[Spot], base: Mapping[str, Size], gradients: Size, own: bool = True) -> Iterable[Moment]:
     """The fullest spot of each layer of a pass; where gradients have `own` tensors, with these."""
-    best: dict[str, Spot] = {}
+    found: dict[str, list[Spot]] = {}
     for spot in spots:
-        known = best.get(spot.where)
-        if known is None or spot.bytes - (not own) * spot.gradients > known.bytes - (not own) * known.gradients:
-            best[spot.where] = spot
-    for name, spot in best.items():
-        parts = _filled(base, gradients + own * int(spot.gradients), int(spot.saved), int(spot.passing))
+        found.setdefault(spot.where, []).append(spot)
+    for name, layer in found.items():
+        spot = layer[largest([one.bytes - (not own) * one.gradients for one in layer])]
+        parts = _filled(base, gradients + own * whole(spot.gradients), whole(spot.saved), whole(spot.passing))
         yield Moment(name, spot.op.name, parts)
 
 
-def _filled(base: Mapping[str, int], gradients: int, saved: int, passing: int) -> dict[str, int]:
+def _filled(base: Mapping[str, Size], gradients: Size, saved: Size, passing: Size) -> dict[str, Size]:
     return {**base, "gradients": gradients, "saved": saved, "passing": passing}

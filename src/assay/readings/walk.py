@@ -9,6 +9,7 @@ of its own, and where several meet their sum is a new one, as PyTorch's engine a
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import accumulate
 from typing import Any
 
 from assay.kinds import kind_of
@@ -20,7 +21,7 @@ from assay.readings.precision import Precision
 from assay.readings.setting import Setting
 from assay.readings.training import Traced
 from assay.records import dataclass
-from assay.size import Size
+from assay.size import Size, largest, maximum, minimum
 from assay.spec import Block, Model, Op, Segment, Tensor
 
 Place = tuple[int, int]
@@ -125,7 +126,7 @@ class Walk(Traced):
         row.result = super().run(at, given, grad)
         row.end = len(tape.made)
         row.clock = tape.clock
-        row.sizes = [min(tape.held(v.axes, v.dtype), v.store.bytes) for v in given]
+        row.sizes = [minimum(tape.held(v.axes, v.dtype), v.store.bytes) for v in given]
         self.ran[place] = row
         return row.result
 
@@ -214,16 +215,14 @@ class Walk(Traced):
                 kept[store.born] += store.bytes
             elif not store.shared:
                 change[store.read + 1] -= store.bytes
-        live, saved, clock = 0, 0, 0
+        live, saved = list(accumulate(change)), list(accumulate(kept))
+        clock = 1
         for place in self.order:
-            row, best = self.ran[place], None
-            while clock < row.clock:
-                clock += 1
-                live, saved = live + change[clock], saved + kept[clock]
-                if best is None or live > best[0]:
-                    best = (live, saved)
-            if best is not None:
-                yield self._spot("forward", row, best[1], best[0] - best[1], 0)
+            row = self.ran[place]
+            if clock <= row.clock:
+                best = clock + largest(live[clock : row.clock + 1])
+                yield self._spot("forward", row, saved[best], live[best] - saved[best], 0)
+            clock = max(clock, row.clock + 1)
 
     def _spot(self, phase: str, row: Ran, saved: Size, passing: Size, gradients: Size, again: bool = False) -> Spot:
         where = self.layers[row.place[0]]
@@ -274,8 +273,8 @@ class Walk(Traced):
         live: Size = 0
         most: Size = 0
         for clock in sorted(change):
-            live += change[clock]
-            most = max(most, live)
+            live = live + change[clock]
+            most = maximum(most, live)
         spot = self._spot("backward", row, self.saved, most + self._waiting(), self._held(), True)
         self.again += sum((store.bytes for store, _ in self.within.get(region, ())), start=0)
         return spot

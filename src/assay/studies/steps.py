@@ -7,11 +7,13 @@ in how many there are, and between them nothing is more. Two lengths of each str
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from operator import attrgetter
 from typing import Any
 
-from assay.readings.step import training_memory
+from assay.readings.step import TrainingMemory, training_memory
 from assay.records import dataclass, field, replace
+from assay.size import Size, largest
 from assay.spec import Model
 
 FIRST = 2  # repetitions that are kept at the beginning of a stretch
@@ -24,16 +26,29 @@ class Moment:
 
     name: str
     at: str
-    parts: Mapping[str, int]
+    parts: Mapping[str, Size]
+
+    @property
+    def bytes(self) -> Size:
+        """All parts together."""
+        return sum(self.parts.values(), start=0)
 
 
 @dataclass(frozen=True)
 class Step:
-    """The moments of which one is the fullest, and what the forward pass keeps of what the layers make."""
+    """The moments of which one is the fullest, and what is kept for the backward pass: `saved` of what the layers make,
+    `loss` of what head and loss make.
+    """
 
     moments: tuple[Moment, ...] = field(repr=False)
-    saved: int
+    saved: Size
+    loss: Size
     notes: tuple[str, ...] = ()
+
+    @property
+    def peak(self) -> Moment:
+        """The fullest moment."""
+        return self.moments[largest([moment.bytes for moment in self.moments])]
 
 
 @dataclass(frozen=True)
@@ -46,7 +61,7 @@ class Stretch:
     often: int
 
 
-def step(model: Model, batch: int, context: int, fold: bool = True, **asked: Any) -> Step:
+def step(model: Model, batch: Size, context: Size | None, fold: bool = True, **asked: Any) -> Step:
     """A step of a model, as `training_memory` is asked; walked through whole where `fold` is False or nothing repeats.
 
     Raises SettingError and SizeError.
@@ -54,7 +69,7 @@ def step(model: Model, batch: int, context: int, fold: bool = True, **asked: Any
     found = _stretches(model) if fold and asked.get("recompute", "none") in ("none", "attention", "layer") else []
     if not found:
         made = training_memory(model, batch, context, **asked)
-        return Step(tuple(Moment(m.name, m.at, m.parts) for m in made.timeline), made.saved, made.notes)
+        return Step(tuple(Moment(m.name, m.at, m.parts) for m in made.timeline), made.saved, made.loss, made.notes)
     long = training_memory(_with(model, found, None), batch, context, **asked)
     shorter = [(one, training_memory(_with(model, found, one), batch, context, **asked)) for one in found]
     before = [({m.name: m.parts for m in short.timeline}, one.often - FIRST - LAST[1]) for one, short in shorter]
@@ -63,11 +78,16 @@ def step(model: Model, batch: int, context: int, fold: bool = True, **asked: Any
         if all(m.name in parts for parts, _ in before):
             steps = [(parts[m.name], more) for parts, more in before]
             on = {
-                p: size + sum(more * (size - parts.get(p, 0)) for parts, more in steps) for p, size in m.parts.items()
+                p: size + sum((more * (size - parts.get(p, 0)) for parts, more in steps), start=0)
+                for p, size in m.parts.items()
             }
             moments.append(Moment(m.name, m.at, on))
-    more = sum((one.often - FIRST - LAST[1]) * (long.saved - short.saved) for one, short in shorter)
-    return Step(tuple(moments), long.saved + more, long.notes)
+
+    def whole(of: Callable[[TrainingMemory], Size]) -> Size:
+        more = ((one.often - FIRST - LAST[1]) * (of(long) - of(short)) for one, short in shorter)
+        return of(long) + sum(more, start=0)
+
+    return Step(tuple(moments), whole(attrgetter("saved")), whole(attrgetter("loss")), long.notes)
 
 
 def _stretches(model: Model) -> list[Stretch]:
