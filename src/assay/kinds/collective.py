@@ -99,7 +99,7 @@ register(
     ),
     Kind(
         "all_gather",
-        "what each rank has of an axis, behind each other; `alike` where all go on with it in the same way",
+        "what each rank has of an axis, joined; `alike` where all go on with it in the same way",
         _check_trade,
         attrs=(*GROUPED, "alike"),
         moves=_gathered,

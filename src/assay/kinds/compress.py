@@ -138,7 +138,7 @@ register(
     ),
     Kind(
         "collect",
-        "entries of windows behind those kept",
+        "cached entries of windows, followed by new ones",
         _check_collect,
         bind=_bind_collect,
         state=_collect_state,

@@ -135,7 +135,7 @@ register(
     ),
     Kind(
         "select",
-        "contraction with the experts' weights that an index chooses; with `none`, one behind the last chooses nothing",
+        "contraction with the experts' weights that an index chooses; with `none`, an index past the last is none",
         _check_select,
         _select,
         attrs=("none", "sorted"),

@@ -115,11 +115,13 @@ register(
     view("rename", "an axis by another name", _check_trade),
     Kind(
         "behind",
-        "of a profile over distances, what each key has that is so far behind; zero beyond",
+        "of a profile over distances, the value at each key's distance behind the query; zero beyond",
         _check_trade,
         reads=whole_output,
     ),
-    view("slice", "a part along one axis, from `at` or where the one before ended", _check_trade, attrs=("at",)),
+    view(
+        "slice", "a part along one axis, from `at` or from where the slice before it ended", _check_trade, attrs=("at",)
+    ),
     view("reshape", "the same elements under other axes", _check_reshape),
     Kind("idle", "stored, and not used in this pass", _check_idle, weighs=nothing, writes=nothing, storage="view"),
     view("unfold", "each position with its neighbours", _check_unfold, attrs=("order",)),
@@ -133,12 +135,12 @@ register(
     view("offsets", "every distance between two of the tokens", _check_trade, bind=_bind_offsets),
     view("first", "the first along an axis, or the one at an index or token", _check_pick, attrs=("at", "token")),
     view("repeat", "the same along further axes, or `of` layers what each left", _check_repeat, attrs=("of",)),
-    Kind("concat", "operands behind each other along an axis", _check_concat, bind=_bind_joined),
+    Kind("concat", "operands joined along an axis", _check_concat, bind=_bind_joined),
     view("keep", "the positions that get logits", _check_trade),
     view("view", "the same elements", same_axes),
     view(
         "columns",
-        "what a kernel sees at each position, every `stride` of them, behind `pad` zeros; or squares of a grid",
+        "what a kernel sees at every `stride`-th position, after `pad` zeros; or squares of a grid",
         _check_columns,
         attrs=("stride", "pad", "order"),
     ),

@@ -94,15 +94,15 @@ register(
     Kind("scale", "times a constant", same_axes, _per_element({"multiply": 1}), attrs=("by", "plus")),
     Kind(
         "sinusoid",
-        "plus sines and cosines of the position",
+        "adds sines and cosines of the position",
         same_axes,
         _per_element({"add": 1, "function": 1}),
         attrs=("halves", "closed", "offset"),
     ),
-    Kind("mask", "plus a bias or mask", _check_mask, _per_element({"add": 1}), attrs=("keep", "added")),
+    Kind("mask", "adds a bias or mask", _check_mask, _per_element({"add": 1}), attrs=("keep", "added")),
     Kind(
         "alibi",
-        "plus a slope of the head times the distance",
+        "adds each head's slope times the distance (Press et al. 2021)",
         same_axes,
         _per_element({"multiply": 1, "add": 1}),
         attrs=("by", "rounded"),
@@ -132,7 +132,7 @@ register(
     ),
     Kind(
         "batchnorm",
-        "less a stored mean over a stored deviation, times a gain, plus a bias (Ioffe & Szegedy 2015)",
+        "(x - stored mean) / stored deviation, times a gain, plus a bias (Ioffe & Szegedy 2015)",
         same_axes,
         _per_element({"add": 2, "multiply": 2}),
     ),

@@ -57,10 +57,10 @@ def _nll(op: Op, extent: Extent) -> Work:
 
 
 register(
-    Kind("cast", "in another dtype", _check_cast, no_work, attrs=("to", "like")),
+    Kind("cast", "the same in another dtype", _check_cast, no_work, attrs=("to", "like")),
     Kind("power", "to a whole power", _check_power, _power, attrs=("by",)),
     Kind("rsqrt", "one over the square root", same_axes, _rsqrt, attrs=("eps",)),
-    Kind("copy", "the same in a tensor of its own, its axes one behind the other", same_axes, no_work),
+    Kind("copy", "the same in a contiguous tensor of its own", same_axes, no_work),
     Kind("dropout", "each element zero by chance, the others grown for it", _check_dropout, _dropout, attrs=("rate",)),
     Kind("log_softmax", "logarithm of a softmax over the last axis", same_axes, _log_softmax),
     Kind("nll", "what an index picks, negative, over all rows: the loss", _check_nll, _nll, attrs=("shifted",)),

@@ -181,7 +181,7 @@ register(
     Kind("rmsnorm", "x over its root mean square, times a gain", _check_reduce, _rmsnorm, attrs=_NORM),
     Kind(
         "layernorm",
-        "x less its mean over its deviation, times a gain, plus a bias",
+        "(x - mean) / deviation, times a gain, plus a bias",
         _check_reduce,
         _layernorm,
         attrs=_NORM,

@@ -39,7 +39,7 @@ def _work(op: Op, extent: Extent) -> Work:
 register(
     Kind(
         "running_norm",
-        "x less the mean so far over the deviation so far, times a gain",
+        "(x - mean so far) / deviation so far, times a gain",
         _check,
         _work,
         attrs=("along", "over", "eps"),

@@ -149,7 +149,7 @@ register(
     ),
     Kind(
         "append",
-        "keys or values of these tokens behind those kept",
+        "cached keys or values, followed by those of these tokens",
         _check_append,
         bind=_bind_append,
         state=_append_state,
