@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from assay.readings.check import Check, Difference
+from assay.report.contract import model_object
 from assay.report.table import WIDTH, Style, table
 from assay.report.units import binary_bytes, decimal_bytes, digits, plural, shorten
 from assay.spec import Model
@@ -91,7 +92,7 @@ def check_document(version: str, model: Model, held: Checkpoint, found: Check) -
     """The same as one object of JSON."""
     return {
         "assay": version,
-        "model": {"name": model.name, "family": model.family, "class": model.cls, "source": model.source},
+        "model": model_object(model),
         "check": {
             "source": held.where,
             "agree": found.agree,

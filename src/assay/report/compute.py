@@ -10,6 +10,7 @@ from assay.readings.compute import TrainingRun
 from assay.readings.count import count
 from assay.readings.laws import LAWS, Optimum
 from assay.readings.machines import Machines
+from assay.report.contract import model_object
 from assay.report.hardware import rate
 from assay.report.table import Style, table, wrap
 from assay.report.units import digits, plain, ratio, short, shorten
@@ -122,7 +123,7 @@ def document(version: str, model: Model, run: TrainingRun) -> dict[str, Any]:
     own = count(model, tokens=1).parameters.active
     return {
         "assay": version,
-        "model": {"name": model.name, "family": model.family, "class": model.cls, "source": model.source},
+        "model": model_object(model),
         "setting": {
             "tokens": run.tokens,
             "lengths": [{"length": length, "sequences": many} for length, many in run.lengths],

@@ -39,10 +39,7 @@ def document(
     made: dict[str, Any] = {
         "assay": version,
         "model": {
-            "name": model.name,
-            "family": model.family,
-            "class": model.cls,
-            "source": model.source,
+            **model_object(model),
             "layers": model.layers,
             "width": model.width,
             "ignored_keys": list(model.ignored),
@@ -84,6 +81,11 @@ def stored_in(model: Model, counted: Count) -> str | None:
         return asked.weights
     rest = f", the rest {asked.weights}" if model.scheme.total is None else ""
     return f"{model.scheme.says}{rest}"
+
+
+def model_object(model: Model) -> dict[str, Any]:
+    """Which model it is, as every object says."""
+    return {"name": model.name, "family": model.family, "class": model.cls, "source": model.source}
 
 
 def setting_object(asked: Setting) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from assay.kinds.training.values import CACHE, STATES
 from assay.readings.count import count_setting
 from assay.readings.memory import EXACT, Memory, Pass
 from assay.records import replace
+from assay.report.contract import model_object
 from assay.report.table import Style, table, wrap
 from assay.report.units import binary_bytes, decimal_bytes, digits, plural, share, shorten
 from assay.spec import Model
@@ -105,7 +106,7 @@ def document(version: str, model: Model, held: Memory) -> dict[str, Any]:
     asked = held.setting
     return {
         "assay": version,
-        "model": {"name": model.name, "family": model.family, "class": model.cls, "source": model.source},
+        "model": model_object(model),
         "setting": {
             "batch": asked.batch,
             "tokens": asked.tokens,

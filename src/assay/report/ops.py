@@ -7,7 +7,7 @@ from typing import Any
 
 from assay.readings.count import Count
 from assay.readings.ops import Listing, Operand, OpRow, activation_dtype
-from assay.report.contract import setting_object
+from assay.report.contract import model_object, setting_object
 from assay.report.model import asked_for, has_latent, stored_as
 from assay.report.table import WIDTH, Style, wrap
 from assay.report.units import decimal_bytes, digits, flop, layer_ranges, plain, short, shorten
@@ -104,7 +104,7 @@ def document(version: str, model: Model, counted: Count, listings: Sequence[List
     """The same as one object of JSON."""
     return {
         "assay": version,
-        "model": {"name": model.name, "family": model.family, "class": model.cls, "source": model.source},
+        "model": model_object(model),
         "setting": setting_object(counted.setting),
         "blocks": [
             {

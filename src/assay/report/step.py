@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from assay.readings.step import Moment, TrainingMemory
+from assay.report.contract import model_object
 from assay.report.table import Style, table, wrap
 from assay.report.units import binary_bytes, decimal_bytes, digits, plural, share, shorten
 from assay.spec import Model
@@ -141,7 +142,7 @@ def document(version: str, model: Model, held: TrainingMemory) -> dict[str, Any]
     asked = held.setting
     return {
         "assay": version,
-        "model": {"name": model.name, "family": model.family, "class": model.cls, "source": model.source},
+        "model": model_object(model),
         "setting": {
             "batch": asked.batch,
             "tokens": asked.tokens,

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from assay.readings.tensors import Entry
+from assay.report.contract import model_object
 from assay.report.model import about
 from assay.report.table import WIDTH, Style, table, wrap
 from assay.report.units import digits, layer_ranges, shorten
@@ -67,7 +68,7 @@ def document(version: str, model: Model, entries: Sequence[Entry]) -> dict[str, 
     buffers = sum((e.times * e.elements for e in entries if e.buffer), start=0)
     return {
         "assay": version,
-        "model": {"name": model.name, "family": model.family, "class": model.cls, "source": model.source},
+        "model": model_object(model),
         "tensors": [
             {
                 "path": e.path,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
+from assay.report.contract import model_object
 from assay.report.table import Style, table, wrap
 from assay.report.units import binary_bytes, decimal_bytes, digits, plural, share
 from assay.studies.needs import Serving
@@ -178,7 +179,7 @@ def document(version: str, made: Fit) -> dict[str, Any]:
     model, case, need = made.model, made.case, made.need
     return {
         "assay": version,
-        "model": {"name": model.name, "family": model.family, "class": model.cls, "source": model.source},
+        "model": model_object(model),
         "gpu": {"name": made.chip.name, "title": made.chip.title, "memory": made.memory, "gpus": made.gpus},
         "setting": {
             "train": not isinstance(case.work, Serving),
