@@ -58,12 +58,12 @@ def block() -> Iterator[Row]:
         "parameters and FLOPs of a token follow from six values of the config",
         "six",
         f"eight: Llama 3 8B has {p.total:,} parameters, with a tied head {p.total - p.head:,}",
-        "whether the MLP is gated and the head tied decides too, and for FLOPs the context",
+        "it also depends on whether the MLP is gated and the head tied, and for FLOPs on the context",
     )
     yield (
-        "below “a few thousand” tokens the weights set the cost of Llama 3 8B, beyond it the context",
+        "below “a few thousand” tokens the weights dominate the cost of Llama 3 8B, beyond that the context",
         "a few thousand",
-        f"{first:,} for the last token, {mean:,} for the mean of a causal prompt",
+        f"{first:,} for the last token, {mean:,} for the average of a causal prompt",
         f"at 8,192 tokens scores are {percent(eighth.attention_scores, eighth.total)} of a token's FLOPs",
     )
     twice = 2 * p.total
@@ -71,61 +71,61 @@ def block() -> Iterator[Row]:
         "products with weights cost 2N, less the look-up, plus the head",
         f"{twice:,} for Llama 3 8B",
         f"{eighth.total - eighth.attention_scores:,}",
-        "N of an untied model holds the head already: 2(N − V d), and gains multiply nothing into a product",
+        "the N of an untied model already includes the head: 2(N − V d); gains of norms are in no product",
     )
     width = model(m).width
     mlp = p.by_part["mlp"] // 32
     yield (
-        "a gated MLP is made narrower so that its parameters stay those of two matrices, as in Llama 3 8B",
+        "a gated MLP is narrower, so that it has no more parameters than a plain one, as in Llama 3 8B",
         "8d²",
         f"{mlp:,} a layer, {mlp / (8 * width**2):.4f} times 8d²",
-        "as many parameters take f = 8d/3; Llama 3 has f = 3.5d",
+        "that would take f = 8d/3; Llama 3 has f = 3.5d",
     )
     scalar = {t: _small(m, t) for t in (2048, 8192, 131072)}
     yield (
         "norms, softmax, rotation and activations are a few percent of the products",
         "a few %",
         ", ".join(f"{100 * share:.2f} % at {t:,}" for t, share in scalar.items()),
-        "counted one by one (`--convention scalar`); their share of the time is another matter",
+        "with every operation counted (`--convention scalar`); their share of the time is larger",
     )
     scores, embedding = (percent(part, twice) for part in (_causal(m, 8192), 2 * p.embedding))
     yield (
-        "three times forward at 8k exceeds 6ND by the attention",
+        "at 8k tokens, three times forward exceeds 6ND because of attention",
         "7 %",
-        f"attention adds {scores}, the table in N takes {embedding} off",
-        "N counts a table that nothing is multiplied with",
+        f"attention adds {scores}, the embedding in N takes {embedding} off",
+        "N includes a table that is only looked up",
     )
     yield (
-        "Kaplan et al. have 2 L n d for attention, since the average query sees half the window",
+        "Kaplan et al. have 2 L n d for attention, because the average query sees half the context",
         "2N + 2 L n d",
         f"their N is without embeddings: {p.non_embedding:,}, not {p.total:,}",
-        "their paper takes the 2 for the multiply-add, and gives no causal reason; the value fits it",
+        "in their paper the 2 is for the multiply-add; it makes no causal argument, though the value would fit one",
     )
     yield (
         "the factor three of training assumes that masked blocks are skipped",
         "3 ×",
         "3 × either way",
-        "two products backward for one forward, masked or not; only half the context assumes it",
+        "two backward products for each forward one, masked or not; only half the context assumes skipping",
     )
     yield (
         "training keeps about S·d values for each of a dozen tensors of a block (Korthikanti et al. 2022)",
         "12 and more × S·d",
         f"S·d(34 + 5hS/d) bytes: scores pass the rest at S = 6.8k, {34 * 128 // 5} tokens for heads of 128",
-        "the quadratic term of that paper is left out; there is none where scores are recomputed",
+        "that paper's quadratic term is left out; it is gone only where scores are recomputed",
     )
     norms = counted("gpt-3-175b", tokens=1).parameters.by_part["norm"]
     yield (
-        "a norm has d parameters, LayerNorm too",
+        "every norm, LayerNorm included, has d parameters",
         f"{norms // 2:,} in GPT-3",
         f"{norms:,}",
-        "LayerNorm has a gain and a bias: 2d; RMSNorm d",
+        "LayerNorm has a gain and a bias, 2d; RMSNorm has d",
     )
     v3 = counted("deepseek-v3", tokens=1).parameters
     yield (
         "E experts have E times the parameters and k times the FLOPs of one MLP",
         "E, k",
         f"DeepSeek-V3: {v3.total:,} in all, {v3.active:,} active, {v3.active - v3.embedding:,} without the input table",
-        "so only if each expert is as wide as the MLP it replaces; today's experts are thin",
+        "true only if each expert is as wide as the MLP it replaces; today's are narrower",
     )
 
 
@@ -161,19 +161,19 @@ def quadratic() -> Iterator[Row]:
         "the softmax is less than 0.4 % of attention's core, QKᵀ and AV 49.8 % each",
         "< 0.4 %",
         ", ".join(f"{100 * s:.2f} % at a head width of {k}" for k, s in soft.items()),
-        "5 / (4k + 5); the share of one head of 768 elements is no model's",
+        "5 / (4k + 5); no model has a single head of 768",
     )
     yield (
         "exponentials, sum and division take 5n operations for a row of n",
         "5n",
         "3n − 1",
-        "5n − 2 with the largest element found and subtracted, as a stable softmax does",
+        "5n − 2 if the largest element is found and subtracted, as in a stable softmax",
     )
     yield (
         "all n² scores are needed",
         "n²",
         "n(n + 1)/2 in a decoder",
-        "above the diagonal the mask is known before any score is",
+        "scores above the diagonal are masked whatever they are",
     )
     yield (
         "AV makes n² multiplications of a weight with a value",
@@ -200,13 +200,13 @@ def quadratic() -> Iterator[Row]:
         "twice as wide is twice as slow, twice as long four times",
         "2 ×, 4 ×",
         f"{times(wide)} and {times(longer)} at n = 4,096, d = 768",
-        "2 to 4 either way; equal, 3 ×, at n = 6d; below it width is the dearer one",
+        "between 2 and 4 either way; both 3 × at n = 6d; below that, doubling the width costs more",
     )
     yield (
         "so the speed of inference follows",
         "speed",
         "that of a prefill",
-        "a decode step reads all weights: its time follows bytes, d² + n d",
+        "a decode step is bound by the bytes it reads, which grow as d² + n d",
     )
 
 
@@ -249,7 +249,7 @@ def crossover() -> Iterator[Row]:
         "a FLOP is a multiply-add",
         "1",
         "2",
-        "all formulas of the article have 2 for each; with 1 every one of them would halve",
+        "every formula of the article has 2 for each; with 1 they would all halve",
     )
     yield (
         "below 4d the MLP's hidden activations are larger than the scores",
@@ -263,17 +263,17 @@ def crossover() -> Iterator[Row]:
         "biases and norms are Θ(Ld)",
         "Θ(Ld)",
         "parameters Θ(Ld), FLOPs Θ(Lnd)",
-        "each token is normed",
+        "every token is normalized",
     )
     yield (
         "activations per token: nd, hn², 4nd; the cache per batch",
         "per token; per batch",
         "per sequence",
-        "each expression holds n already, and none holds the batch",
+        "each expression already contains n, and none contains the batch",
     )
     plain = assay.load("llama-7b", sizes={"layers": 1, "mlp.width": 4 * 4096})
     attention = assay.count(plain, tokens=2048).flops.by_part["attention"]
-    yield ("attention of a block of LLaMA 7B at 2,048", "3.43 · 10¹¹", f"{attention:,}", "cut off, not rounded")
+    yield ("attention of a block of LLaMA 7B at 2,048", "3.43 · 10¹¹", f"{attention:,}", "truncated, not rounded")
     yield (
         "attention outgrows the MLP as n²",
         "n²",
@@ -286,7 +286,7 @@ def crossover() -> Iterator[Row]:
         "the cache of LLaMA 7B at 128,000 tokens is larger than the 80 GB of a card",
         "67 GB > 80 GB",
         f"{cache.cache.bytes:,} B; with the fp16 weights {whole:,} B",
-        "67 GB fit; cache and weights together pass 80 GB",
+        "67 GB fit; cache and weights together exceed 80 GB",
     )
     score = 2 * 32 * 8192**2
     yield (
@@ -298,8 +298,8 @@ def crossover() -> Iterator[Row]:
     new = {t: counted("llama-7b", tokens=1, context=t).flops.attention_scores for t in (2048, 4096)}
     exact = sum(counted("llama-7b", tokens=1, context=t).flops.attention_scores for t in range(2049, 4097))
     yield (
-        "N tokens behind a prompt cost N(24d² + 4Td) a block",
-        f"attention of LLaMA 7B, 2,048 behind 2,048: {2048 * new[2048] // 32:,} or {2048 * new[4096] // 32:,}",
+        "N tokens after a prompt cost N(24d² + 4Td) a block",
+        f"attention of LLaMA 7B, 2,048 after 2,048: {2048 * new[2048] // 32:,} or {2048 * new[4096] // 32:,}",
         f"{exact // 32:,}",
         "T grows with each token: 24Nd² + 4d(N·T₀ + N(N + 1)/2)",
     )
@@ -350,7 +350,7 @@ def papers() -> Iterator[Row]:
         "Kimi K2",
         "1.04T, 32.6B active",
         f"{kimi.total:,}; active {kimi.active:,}, without the input table {kimi.active - kimi.embedding:,}",
-        "61 layers as described; 1.04T is a layer more; no convention gives 32.6B exactly",
+        "61 layers as described; 1.04T would be one layer more; no convention gives 32.6B exactly",
     )
     v3 = counted("deepseek-v3", tokens=1).parameters
     yield (
@@ -364,7 +364,7 @@ def papers() -> Iterator[Row]:
         "Qwen2.5 14B, its card",
         "14.7B, 13.1B without embeddings",
         f"{qwen.total:,} and {qwen.non_embedding:,}",
-        "cut off, not rounded",
+        "truncated, not rounded",
     )
     large = counted("t5-large", tokens=1).parameters
     table_of = 32128 * model("t5-large").width
@@ -372,7 +372,7 @@ def papers() -> Iterator[Row]:
         "T5 large",
         "770M",
         f"{large.total:,}; {large.total + table_of:,} with a head of its own",
-        "the head is tied, as in the other sizes, which are printed without one",
+        "the head is tied, and the paper counts the other sizes without it",
     )
     seventy = total("llama-2-70b")
     yield (
