@@ -7,7 +7,10 @@ import sys
 
 import pytest
 
+from assay.errors import AssayError
+from assay.kinds.base import check
 from assay.sources.families import FAMILIES, MODULES
+from assay.sources.huggingface import read_config
 
 LOADED = "print(sorted(m.rpartition('.')[2] for m in sys.modules if m.startswith('assay.sources.families.')))"
 
@@ -24,6 +27,20 @@ def test_index_is_what_the_modules_register() -> None:
 def test_a_type_is_known_or_not(model_type: str, there: bool) -> None:
     assert (model_type in FAMILIES) is there
     assert (FAMILIES.get(model_type) is not None) is there
+
+
+def test_every_op_of_every_family_fits_its_kind() -> None:
+    """A description may hold each of them."""
+    whole = 0
+    for model_type in FAMILIES:
+        try:
+            model = read_config({"model_type": model_type}, "config", "model")
+        except AssayError:
+            continue  # it has no sizes of its own
+        whole += 1
+        for segment in model.segments:
+            check(segment.block.ops)
+    assert whole > 250
 
 
 def test_one_type_imports_one_module() -> None:

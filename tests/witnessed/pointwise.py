@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from witnessed.base import BND, ROT, B, D, G, K, N, R, Witness, element
+from witnessed.base import BND, ROT, A, B, D, G, K, N, R, Witness, element
 
 WITNESSES = (
     Witness(
@@ -67,6 +67,20 @@ WITNESSES = (
     element("scale", multiply=1),
     element("sinusoid", add=1, function=1),
     element("mask", add=1),
+    Witness(
+        "y = mask(x[b n d], i[b n a]) -> [b n d]",
+        work={"add": BND},
+        reads=BND + B * N * A,
+        writes=BND,
+        misfits=("y = mask(x[b n d], i[b n]) -> [b n d]", "y = mask(x[b n d], i[b n a], keep=3) -> [b n d]"),
+    ),
+    Witness(
+        "y = mask(x[b n d], m[b d], keep=3) -> [b n d]",
+        work={"add": BND},
+        reads=BND + B * D,
+        writes=BND,
+        misfits=("y = mask(x[b n d], keep=3) -> [b n d]", "y = mask(x[b n d], m[b d], z[b d]) -> [b n d]"),
+    ),
     element("alibi", multiply=1, add=1),
     element("softcap", divide=1, function=1, multiply=1),
     element("temper", multiply=1),

@@ -77,11 +77,19 @@ def _rope(op: Op, extent: Extent) -> Work:
 
 
 def _check_mask(op: Op) -> None:
-    """Scores, and perhaps an index of the keys that each query sees, which stand for the axis of keys."""
-    expect(op, 1 <= len(op.inputs) <= 2, "mask takes scores and perhaps an index of keys")
+    """Scores, and perhaps an index of the keys that each query sees, which stand for the axis of keys.
+
+    Or a number of each key, of which those with the `keep` largest are seen.
+    """
+    expect(op, 1 <= len(op.inputs) <= 2, "mask takes scores and perhaps an index of keys, or a number of each")
     expect(op, set(op.axes) == set(op.inputs[0].axes), "mask keeps the axes of its scores")
-    for index in op.inputs[1:]:
-        expect(op, len(set(index.axes) - set(op.axes)) == 1, f"{index} has one axis of its own, the keys chosen")
+    of_keys = False
+    for other in op.inputs[1:]:
+        own = set(other.axes) - set(op.axes)
+        of_keys = not own and op.axes[-1] in other.axes
+        said = f"{other} has one axis of its own, the keys chosen, or that of the keys and none of its own"
+        expect(op, len(own) == 1 or of_keys, said)
+    expect(op, op.attr("keep") is None or of_keys, "keep is how many keys stay by a number of each, which is not given")
 
 
 _ROPE = ("width", "theta", "scaling", "style", "tables", "joined")
