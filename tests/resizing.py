@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Callable
+from fractions import Fraction
 from typing import Any
 
 import sympy
 
 from assay.readings.explain import Derivation
-from assay.readings.letters import Letter, value_of
+from assay.readings.letters import Letter
 from assay.records import replace
 from assay.spec import Model, Segment
 
@@ -79,13 +80,14 @@ def fixed(made: Derivation) -> dict[str, int]:
 
 
 def drawn(made: Derivation, rng: random.Random) -> Values:
-    """Sizes for all letters, those of a setting larger than widths."""
+    """Sizes for all letters, those of a setting larger than widths, reaches now longer than they and now shorter."""
     values: Values = {}
+    reach = rng.choice((90, 900))
     kept = fixed(made)
     for letter in free(made):
         name = letter.symbol.name
         axis = axis_of(letter)
-        most = 9 if axis == "L" else 900 if axis in REACHES else 40 if letter.where else 400
+        most = 9 if axis == "L" else reach if axis in REACHES else 40 if letter.where else 400
         values[name] = kept.get(name, rng.randint(2 if axis == "L" else 1, most))
     for context in contexts(made):
         values[context] += values.get("n", 1)  # the tokens that there are now, and others before them
@@ -125,8 +127,9 @@ def tied(made: Derivation, values: Values) -> Values | None:
 def compiled(made: Derivation, expression: Any) -> Callable[[Values], int]:
     """An expression as a function of its letters' values, in exact integers."""
     whole = sympy.expand(made.unfolded(expression))
-    if whole.has(sympy.floor):  # a float may fall on the wrong side
-        return lambda values: value_of(whole, {symbol: values[symbol.name] for symbol in whole.free_symbols})
+    if whole.has(sympy.floor):  # of exact fractions: a float may fall on the wrong side
+        exactly = fractional(whole)
+        return lambda values: whole_number(exactly(values))
     terms = sympy.Add.make_args(whole)
     common = math.lcm(*(int(sympy.fraction(term.as_coeff_Mul()[0])[1]) for term in terms))
     letters = [letter.symbol for letter in free(made)]
@@ -143,7 +146,23 @@ def compiled(made: Derivation, expression: Any) -> Callable[[Values], int]:
     return at
 
 
-def holds(made: Derivation, values: Values) -> bool:
+def fractional(expression: Any) -> Callable[[Values], Fraction]:
+    """An expression as a function of its letters' values, in exact fractions."""
+    constants = {one: sympy.Dummy() for one in expression.atoms(sympy.Rational) if not one.is_Integer}
+    letters = sorted(expression.free_symbols, key=lambda symbol: str(symbol.name))
+    given = [Fraction(int(one.p), int(one.q)) for one in constants]
+    known = {"Min": min, "Max": max, "floor": math.floor, "ceiling": math.ceil}
+    function = sympy.lambdify([*letters, *constants.values()], expression.xreplace(constants), modules=[known])
+    return lambda values: Fraction(function(*(Fraction(values[letter.name]) for letter in letters), *given))
+
+
+def whole_number(found: Fraction) -> int:
+    """A fraction that is an integer."""
+    assert found.denominator == 1, f"{found} is no integer"
+    return int(found)
+
+
+def bounding(made: Derivation) -> Callable[[Values], bool]:
     """True where the bounds that a closed form uses hold."""
-    named = {letter.symbol: values[letter.symbol.name] for letter in free(made)}
-    return all(made.unfolded(bound.high - bound.low).subs(named) >= 0 for bound in made.bounds)
+    rooms = [fractional(made.unfolded(bound.high - bound.low)) for bound in made.bounds]
+    return lambda values: all(room(values) >= 0 for room in rooms)

@@ -11,14 +11,14 @@ from assay.errors import SettingError, SizeError, SourceError
 from assay.readings.count import count
 from assay.readings.explain import Derivation, derive
 from assay.records import replace
-from assay.report.explain_text import origin
+from assay.report.legend import origin
 from assay.sources.families import FAMILIES
 from assay.sources.huggingface import read_config
 from assay.spec import Model
 
 pytest.importorskip("sympy")
 
-from resizing import Values, compiled, drawn, holds, resized, setting, tied
+from resizing import Values, bounding, compiled, drawn, resized, setting, tied
 
 TIMES = 100
 TRIES = 40  # draws for each that must fit
@@ -64,6 +64,7 @@ def check(family: str, name: str, times: int) -> None:
     made = derive(model, name.partition(",")[0], **asked)
     rng = random.Random(f"{family} {name}")
     general, closed = compiled(made, made.formula), compiled(made, made.closed)
+    holds = bounding(made)
     fitted = bound = 0
     for _ in range(times * TRIES):
         values = drawn(made, rng)
@@ -72,7 +73,7 @@ def check(family: str, name: str, times: int) -> None:
                 assert general(values) == counted(made, values, asked), values
                 fitted += 1
             kept = tied(made, values)
-            if bound < times and kept is not None and holds(made, kept):
+            if bound < times and kept is not None and holds(kept):
                 assert closed(kept) == counted(made, kept, asked), kept
                 bound += 1
         except (SizeError, SettingError):
@@ -90,7 +91,7 @@ def test_at_random_sizes(family: str, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["flops, causal", "flops, scalar", "flops, stable-softmax"])
-@pytest.mark.parametrize("family", ["gpt2", "deepseek_v3", "gemma2", "mamba2", "t5"])
+@pytest.mark.parametrize("family", ["gpt2", "deepseek_v3", "gemma2", "mamba2", "t5", "llama4_text", "cpmant"])
 def test_each_convention_at_random_sizes(family: str, name: str) -> None:
     check(family, name, TIMES // 4)
 
@@ -119,7 +120,7 @@ def test_every_letter_says_what_it_is_and_where_it_is_from(family: str, figure: 
     for letter in made.legend:
         assert letter.says, letter
         assert letter.definition is None or not letter.origin
-        assert letter.symbol.name.startswith("L") or origin(letter, made), letter
+        assert letter.symbol.name.startswith("L") or origin(letter, made.model, made.legend), letter
 
 
 def test_a_formula_that_is_off_is_seen() -> None:

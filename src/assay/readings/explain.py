@@ -182,7 +182,7 @@ class _Fold:
             formulas = self._share(place, op, place.symbols, lambda _: seen, (here[1], self.seen[1]))
             if self._wanted(segment.name, op.part):
                 for steps, value, formula in zip((each, shared), values, formulas, strict=True):
-                    if value != 0:
+                    if value != 0 or formula != 0:  # of one expert nothing is added up, of more there is
                         steps.append(Step(op, formula, value))
         own = self.figure == "parameters"
         often, times = (place.stored, segment.copies) if own else (place.runs, segment.times)

@@ -240,12 +240,24 @@ def settled(expression: Any, values: Mapping[Any, int]) -> tuple[Any, tuple[Boun
         return first
 
     def branch(cases: Any) -> Any:
-        """The case that holds; all that this project writes are an equality to 0 and the rest."""
-        (value, condition), (other, _) = cases.args
+        """The first case that holds."""
+        return next(value for value, condition in cases.args if decide(condition))
+
+    def decide(condition: Any) -> bool:
+        """Whether a condition holds: equalities, and what SymPy makes of them where one stands in another."""
+        if condition in (sympy.true, sympy.false):
+            return bool(condition)
+        if isinstance(condition, sympy.ITE):
+            first, then, other = condition.args
+            return decide(then if decide(first) else other)
+        if isinstance(condition, sympy.And | sympy.Or | sympy.Not):
+            held = [decide(one) for one in condition.args]
+            return any(held) if isinstance(condition, sympy.Or) else all(held) != isinstance(condition, sympy.Not)
         amount = settle(condition.lhs - condition.rhs)
-        chosen = _holds(condition, values)
-        bounds[(amount, sympy.Integer(0)) if chosen else (sympy.Integer(1), amount)] = None
-        return value if chosen else other
+        equal, above = value_of(amount, values) == 0, value_of(amount, values) > 0
+        zero, one = sympy.Integer(0), sympy.Integer(1)
+        bounds[(amount, zero) if equal else (one, amount) if above else (amount, -one)] = None
+        return equal != isinstance(condition, sympy.Ne)
 
     def settle(part: Any) -> Any:
         if isinstance(part, sympy.Min | sympy.Max):
@@ -258,8 +270,3 @@ def settled(expression: Any, values: Mapping[Any, int]) -> tuple[Any, tuple[Boun
 
     made = sympy.expand(settle(expression))
     return made, tuple(dict.fromkeys(bound(low, high) for low, high in bounds))
-
-
-def _holds(condition: Any, values: Mapping[Any, int]) -> bool:
-    sympy = algebra()
-    return bool(condition.xreplace({symbol: sympy.Integer(value) for symbol, value in values.items()}))
