@@ -2,18 +2,35 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from assay.errors import SettingError
 from assay.hardware import DTYPES, Chip, chip
 from assay.records import dataclass
 from assay.size import Size, fraction, is_integer, lift, rate, shown, surely_above
 
-if TYPE_CHECKING:
-    from assay.readings.compute import TrainingRun
-
 DAY = 86400
 PREFERRED = ("bf16", "fp16")  # the dtype of products where none is asked for
+
+
+class Run(Protocol):
+    """What machines do: so many tokens, and the FLOPs of all of them."""
+
+    @property
+    def tokens(self) -> Size:
+        """Tokens of the whole run."""
+
+    @property
+    def flops(self) -> Any:
+        """The model's own work."""
+
+    @property
+    def hardware_flops(self) -> Any:
+        """The same with what is computed again."""
+
+    @property
+    def visible(self) -> Any:
+        """The model's own work over the pairs that masks let through."""
 
 
 @dataclass(frozen=True)
@@ -58,7 +75,7 @@ class Machines:
 
 
 def machines(
-    run: TrainingRun,
+    run: Run,
     gpu: Chip | str | None,
     *,
     gpus: object = 1,
@@ -130,7 +147,7 @@ def _peak(found: Chip | None, peak: Any, dtype: str | None) -> tuple[str, Any]:
     return named, found.rate(named)
 
 
-def _speed(run: TrainingRun, peak: Any, mfu: Any, tokens_per_second: Any) -> tuple[Any, Any]:
+def _speed(run: Run, peak: Any, mfu: Any, tokens_per_second: Any) -> tuple[Any, Any]:
     """Tokens a second, and the share of the peak that they are."""
     if (mfu is None) == (tokens_per_second is None):
         said = "both are given" if mfu is not None else "none is given"

@@ -11,11 +11,12 @@ from assay.execution.sites import Call, Run, Site, fit, runs
 from assay.kinds.base import traded
 
 
-def _renamed(site: Site) -> tuple[int, Callable[[Tensor], Tensor] | None]:
+def _renamed(site: Site) -> tuple[int, Callable[[Tensor], Tensor]]:
+    """Which dimension of keys the operand's tokens become, and how the operand is brought there."""
     queries, keys = traded(site.op)
     given, made = site.op.inputs[0].axes, site.op.axes
-    called = tuple(keys if a == queries else a for a in given)
-    return made.index(keys), fit(called, made)
+    turned = fit(tuple(keys if a == queries else a for a in given), made)
+    return made.index(keys), turned or (lambda x: x)
 
 
 @runs("append")
@@ -26,8 +27,7 @@ def append(site: Site) -> Run:
     key = site.key
 
     def run(call: Call, x: Tensor) -> Tensor:
-        if turned is not None:
-            x = turned(x)
+        x = turned(x)
         if call.state is None:
             return x
         held = call.state.get(key)
@@ -48,7 +48,7 @@ def append(site: Site) -> Run:
 def reuse(site: Site) -> Run:
     """Keys or values at hand that an earlier layer made: the same tensor."""
     _, turned = _renamed(site)
-    return lambda call, x: x if turned is None else turned(x)
+    return lambda call, x: turned(x)
 
 
 @runs("hold")
@@ -58,8 +58,7 @@ def hold(site: Site) -> Run:
     key = site.key
 
     def run(call: Call, x: Tensor) -> Tensor:
-        if turned is not None:
-            x = turned(x)
+        x = turned(x)
         if call.state is None:
             return x
         held = call.state.get(key)

@@ -167,14 +167,19 @@ def decoder(
     return predicting(c, made, layer("sparse" if experts is not None else "dense"), norm)
 
 
-@family("deepseek_v3", "kimi_k2", cls="DeepseekV3ForCausalLM", names=LATENT, harmless=HARMLESS)
-def deepseek_v3(c: Config) -> Decoder:
-    """DeepSeek-AI 2024, arXiv:2412.19437."""
-    c.absent(hidden_size=7168, vocab_size=129280, max_position_embeddings=4096, num_hidden_layers=61)
+def absent_v3(c: Config, positions: int) -> None:
+    """The sizes of DeepSeek-V3, where a config has none."""
+    c.absent(hidden_size=7168, vocab_size=129280, max_position_embeddings=positions, num_hidden_layers=61)
     c.absent(num_attention_heads=128, kv_lora_rank=512, q_lora_rank=1536)
     c.absent(qk_nope_head_dim=128, qk_rope_head_dim=64, v_head_dim=128, intermediate_size=18432)
     c.absent(n_routed_experts=256, num_experts_per_tok=8, moe_intermediate_size=2048, n_shared_experts=1)
     c.absent(n_group=8, topk_group=4, norm_topk_prob=True, routed_scaling_factor=2.5)
+
+
+@family("deepseek_v3", "kimi_k2", cls="DeepseekV3ForCausalLM", names=LATENT, harmless=HARMLESS)
+def deepseek_v3(c: Config) -> Decoder:
+    """DeepSeek-AI 2024, arXiv:2412.19437."""
+    absent_v3(c, 4096)
     return decoder(c, sparse_layers(c, depth(c), 3), routed(c))
 
 

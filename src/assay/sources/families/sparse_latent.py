@@ -12,7 +12,7 @@ from assay.blocks.stacks import Scaled
 from assay.records import replace
 from assay.sources.config import Config
 from assay.sources.families.common import by_kind, depth, family, label, predicting, rms, stack, under
-from assay.sources.families.latent import HARMLESS, LATENT, dense, latent, routed, sparse_layers
+from assay.sources.families.latent import HARMLESS, LATENT, absent_v3, dense, latent, routed, sparse_layers
 
 INDEXER = under(
     "model.layers.{i}.self_attn.indexer.",
@@ -90,11 +90,7 @@ def layers_of(c: Config, kinds: Sequence[str], indices: Sequence[str], mixers: d
 @family("deepseek_v32", cls="DeepseekV32ForCausalLM", names=SPARSE, harmless=_HARMLESS)
 def deepseek_v32(c: Config) -> Decoder:
     """DeepSeek-AI 2025: DeepSeek-V3 with an indexer in each layer."""
-    c.absent(hidden_size=7168, vocab_size=129280, max_position_embeddings=163840, num_hidden_layers=61)
-    c.absent(num_attention_heads=128, kv_lora_rank=512, q_lora_rank=1536)
-    c.absent(qk_nope_head_dim=128, qk_rope_head_dim=64, v_head_dim=128, intermediate_size=18432)
-    c.absent(n_routed_experts=256, num_experts_per_tok=8, moe_intermediate_size=2048, n_shared_experts=1)
-    c.absent(n_group=8, topk_group=4, norm_topk_prob=True, routed_scaling_factor=2.5)
+    absent_v3(c, 163840)
     c.absent(index_topk=2048, index_head_dim=128, index_n_heads=64)
     c.size("q_lora_rank")
     n = depth(c)
