@@ -294,6 +294,26 @@ def test_gradients_that_are_added_up_are_there_all_the_time() -> None:
     assert all(moment.parts["gradients"] == 2 * p for moment in often.timeline)
 
 
+@pytest.mark.parametrize("chunk", [1, 5, 8])
+@pytest.mark.parametrize("how", [{}, {"precision": "autocast", "accumulation": 2}, {"recompute": "layer", "zero": 2}])
+def test_chunks_alike_are_walked_once(monkeypatch: pytest.MonkeyPatch, chunk: int, how: dict[str, Any]) -> None:
+    """Three of them show all that happens, whether there is a rest or not: nothing else is different where all run."""
+    from assay.rewrites import loss
+
+    for name in ("tied", "gpt2"):
+        model = assay.load(CONFIGS[name])
+        few = assay.training_memory(model, BATCH, TOKENS, logits_chunk=chunk, **how)
+        monkeypatch.setattr(loss, "CHUNKS", TOKENS)
+        every = assay.training_memory(model, BATCH, TOKENS, logits_chunk=chunk, **how)
+        assert (few.timeline, few.work, few.saved, few.loss) == (every.timeline, every.work, every.saved, every.loss)
+        monkeypatch.undo()
+
+
+def test_chunks_of_one_token_of_a_long_text() -> None:
+    step = assay.training_memory(assay.load("llama-3.2-1b"), 1, 2**20, logits_chunk=1)
+    assert step.work.forward == assay.count(assay.load("llama-3.2-1b"), 1, 2**20).flops.total
+
+
 def test_master_weights_are_the_policys() -> None:
     p = assay.count(assay.load("llama-3-8b")).parameters.total
     assert llama(precision="mixed").resident - llama().resident == 4 * p + 2 * 2 * p

@@ -14,9 +14,10 @@ from assay.readings.precision import precision as precision_of
 from assay.readings.setting import Setting, setting
 from assay.readings.states import States, states
 from assay.readings.tensors import tensors
+from assay.readings.training import TrainedOp
 from assay.readings.walk import Spot, Walk
 from assay.records import dataclass, field
-from assay.rewrites.loss import LABELS, in_chunks, with_loss
+from assay.rewrites.loss import LABELS, few_chunks, in_chunks, with_loss
 from assay.rewrites.policies import executed
 from assay.rewrites.recompute import recompute as again
 from assay.size import Size, Table, decides, largest, lift, whole
@@ -186,7 +187,7 @@ def training_memory(
         )
     if logits_chunk is not None:
         made = in_chunks(made, int(asked.tokens), int(lift(logits_chunk, "logits_chunk")))
-    walk = _walked(made, asked, chosen, device, accumulation > 1)
+    walk = _walked(few_chunks(made), asked, chosen, device, accumulation > 1)
     library = (
         (WORKSPACE if device == "cuda" else 0) if workspace is None else int(lift(workspace, "workspace", least=0))
     )
@@ -203,7 +204,7 @@ def training_memory(
         loss,
         layers,
         tuple(_timeline(walk, held, base)),
-        _work(walk),
+        _work(walk, made),
         asked,
         policy,
         attention,
@@ -247,12 +248,21 @@ def _given(walk: Walk) -> Size:
     return sum((whole(store.bytes) for store in stores), start=0)
 
 
-def _work(walk: Walk) -> Work:
+def _work(walk: Walk, model: Model) -> Work:
     """FLOPs of a pass; an op that runs again costs its forward work once more, a kernel may do some of it again."""
-    ops = [op for _, layer in walk.finish() for op in layer]
-    remade = _sum(op.remade for op in ops)
-    again = remade + _sum(op.forward for op in ops if op.op.again)
-    return Work(_sum(op.forward for op in ops), _sum(op.backward for op in ops) - remade, again)
+    ran: dict[int, list[TrainedOp]] = {}
+    for segment, layer in walk.finish():
+        ran.setdefault(id(segment), []).extend(layer)
+    total = Work(0, 0, 0)
+    for walked, segment in zip(walk.model.segments, model.segments, strict=True):
+        ops = ran.get(id(walked), [])
+        remade = _sum(op.remade for op in ops)
+        own = _sum(op.forward for op in ops), _sum(op.backward for op in ops) - remade
+        again = remade + _sum(op.forward for op in ops if op.op.again)
+        more = segment.passes - walked.passes  # alike, and not walked
+        forward, backward, again = (size + size // walked.passes * more for size in (*own, again))
+        total = Work(total.forward + forward, total.backward + backward, total.again + again)
+    return total
 
 
 def _sum(sizes: Iterable[Size]) -> Size:

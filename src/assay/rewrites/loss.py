@@ -12,6 +12,8 @@ from assay.spec import Block, Model, Op, Segment, Tensor
 
 PART = "head.loss"
 LABELS = "labels"
+AGAIN = "loss"  # what ops of a chunk run again with
+CHUNKS = 3  # alike, in which all happens that ever does: a first, a last, and one as all others between
 
 
 def with_loss(model: Model, shifted: bool = False) -> Model:
@@ -48,7 +50,7 @@ def in_chunks(model: Model, tokens: int, chunk: int) -> Model:
     if cut is None:
         raise SettingError(f"{model.name} has no head over positions to run in chunks")
     once = replace(head, name=f"{head.name}.norm", block=replace(head.block, ops=head.block.ops[:cut]))
-    ops = tuple(replace(op, again="loss") for op in head.block.ops[cut:])
+    ops = tuple(replace(op, again=AGAIN) for op in head.block.ops[cut:])
     rest = replace(head.block, ops=ops)
     made: list[Segment] = [*before, *([once] if cut else [])]
     whole, left = divmod(tokens, min(chunk, tokens))
@@ -57,3 +59,10 @@ def in_chunks(model: Model, tokens: int, chunk: int) -> Model:
     if left:
         made.append(replace(head, name=f"{head.name}.rest", block=rest, axes={**head.axes, "t": left}))
     return replace(model, segments=tuple(made))
+
+
+def few_chunks(model: Model) -> Model:
+    """The same, of chunks alike no more than it takes to see what each of them does."""
+    chunks = (any(op.again == AGAIN for op in s.block.ops) for s in model.segments)
+    few = (min(s.passes, CHUNKS) if chunk else s.passes for s, chunk in zip(model.segments, chunks, strict=True))
+    return replace(model, segments=tuple(replace(s, passes=n) for s, n in zip(model.segments, few, strict=True)))
