@@ -43,7 +43,7 @@ docs: $(VENV)/.test ## write the generated parts of docs/ anew
 	@PYTHONPATH=src $(BIN)/python tests/documents.py
 
 site: $(VENV)/.docs ## the documents as a site, in site/: open site/index.html
-	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict # not --quiet: it hides what --strict should stop at
 	@$(BIN)/python tests/built_site.py site
 
 clean: ## forget the environment and every cache

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from built_site import fetched
+from documents import recipe
 
 ROOT = Path(__file__).parents[1]
 
@@ -42,15 +43,30 @@ def test_links_of_a_reader_are_no_fetching(tmp_path: Path) -> None:
     assert not list(fetched(tmp_path))
 
 
+def build(folder: Path, into: Path) -> subprocess.CompletedProcess[str]:
+    """What `make site` runs: --quiet would hide the warnings that --strict counts."""
+    pytest.importorskip("material", reason="needs the extra `docs`")
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(into)]
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True)
+
+
 def test_it_builds_and_fetches_nothing(tmp_path: Path) -> None:
     """Strictly: no link and no anchor leads nowhere."""
-    pytest.importorskip("material", reason="needs the extra `docs`")
-    built = subprocess.run(
-        [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(tmp_path)],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-    )
+    built = build(ROOT, tmp_path)
     assert not built.returncode, built.stderr
     assert (tmp_path / "questions" / "cache.html").exists()
     assert not list(fetched(tmp_path))
+
+
+def test_an_anchor_that_leads_nowhere_stops_the_build(tmp_path: Path) -> None:
+    (tmp_path / "mkdocs.yml").write_text("site_name: x\nvalidation: {anchors: warn}\n", encoding="utf-8")
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs" / "index.md").write_text("# A\n\n[there](#nowhere)\n", encoding="utf-8")
+    built = build(tmp_path, tmp_path / "site")
+    assert built.returncode
+    assert "does not contain an anchor '#nowhere'" in built.stderr or "no such anchor" in built.stderr
+
+
+def test_make_lets_warnings_stop_it() -> None:
+    assert "--strict" in recipe("site")
+    assert "--quiet" not in recipe("site").partition("#")[0]
