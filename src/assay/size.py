@@ -288,6 +288,14 @@ def same(a: Size | None, b: Size | None) -> bool:
     return bool(a == b)
 
 
+def differ(a: Size, b: Size) -> bool:
+    """True where two sizes are not alike somewhere, floats by more than what they are rounded by."""
+    if not _is_array(a) and not _is_array(b):
+        return bool(a != b)
+    rounded = 0 if _holds_ints(a) or _holds_ints(b) else 1e-9 * abs(b)
+    return bool((abs(a - b) > rounded).any())
+
+
 def first_above(a: Size, b: Size) -> tuple[Size, Size]:
     """Of sizes of which a is surely above b somewhere: the two of the first such place."""
     if not _is_array(a) and not _is_array(b):

@@ -1,14 +1,13 @@
 """Tokens generated one by one behind a prompt: a prefill and N cached steps, beside N full passes without a cache.
 
 Nothing is looped over. Cached steps are one sum in closed form (`Stepped`). A full pass costs a polynomial of degree
-two in its length, another one beyond each window and in each chunk; Newton's forward differences sum each piece
-exactly: f(a) + … + f(a + m - 1) = sum over k of C(m, k + 1) times the k-th difference of f at a.
+two in its length, another one beyond each window and in each chunk. Each piece is summed exactly from its values at
+both ends and in the middle (`polynomial`); neighbours are not subtracted from each other, so that arrays keep digits.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from itertools import pairwise
 from math import lcm
 from typing import Any
 
@@ -20,10 +19,22 @@ from assay.readings.conventions import convention as convention_of
 from assay.readings.count import Cache, Flops, cache, flops
 from assay.readings.setting import Setting, default_tokens, setting
 from assay.records import dataclass, replace
-from assay.size import Size, ceil_div, is_integer, lift, surely_above
+from assay.size import (
+    Size,
+    all_integers,
+    ceil_div,
+    differ,
+    exact_div,
+    first_above,
+    floor_div,
+    is_integer,
+    is_symbol,
+    lift,
+    maximum,
+    minimum,
+    surely_above,
+)
 from assay.spec import Block, Model, Segment
-
-DEGREE = 2  # of a pass's cost in its length
 
 
 @dataclass(frozen=True)
@@ -34,7 +45,7 @@ class Generated:
     the prompt's pass from its first token on and `again` are the `new` passes, each over all tokens so far.
     """
 
-    new: int
+    new: Size
     prefill: Flops
     steps: Flops
     restart: Flops
@@ -42,18 +53,18 @@ class Generated:
     cache: Cache
 
     @property
-    def total(self) -> int:
+    def total(self) -> Size:
         """FLOPs with a cache."""
-        return int(self.prefill.total + self.steps.total)
+        return self.prefill.total + self.steps.total
 
     @property
-    def uncached_total(self) -> int:
+    def uncached_total(self) -> Size:
         """FLOPs without."""
-        return int(self.restart.total + self.again.total)
+        return self.restart.total + self.again.total
 
 
 def generate(model: Model, new: object, **settings: object) -> Generated:
-    """The cost of `new` tokens behind the prompt that `settings` describe, as `count` takes them.
+    """The cost of `new` tokens behind the prompt that `settings` describe, as `count` takes them; ints or arrays.
 
     Raises SettingError where the model keeps nothing between passes, or its position table is too short.
     """
@@ -62,7 +73,7 @@ def generate(model: Model, new: object, **settings: object) -> Generated:
 
 def with_room(model: Model, new: object, settings: Mapping[str, Any]) -> dict[str, Any]:
     """The settings, with a prompt that leaves room for the new tokens where they do not say how long it is."""
-    if not is_integer(new) or {"tokens", "past", "context"} & settings.keys():
+    if new is None or is_symbol(new) or {"tokens", "past", "context"} & settings.keys():
         return dict(settings)
     return {**settings, "tokens": default_tokens(model, lift(new, "generate"))}
 
@@ -70,15 +81,18 @@ def with_room(model: Model, new: object, settings: Mapping[str, Any]) -> dict[st
 def generate_setting(model: Model, new: object, asked: Setting) -> Generated:
     """The same in a checked setting."""
     steps = lift(new, "generate")
-    if not all(is_integer(size) for size in (steps, asked.batch, asked.tokens, asked.past)):
-        raise SettingError("generate takes integers: what it sums has no symbol or array")
+    if any(map(is_symbol, (steps, *asked.sizes().values()))):
+        raise SettingError("generate takes integers, or arrays of them: what it sums has no symbol")
     if "past" not in model.settings:
         raise SettingError(f"generate is {steps}; {model.name} keeps nothing between passes and generates no tokens")
     start, end = asked.context, asked.context + steps
     if model.positions is not None and surely_above(end, model.positions):
+        parts = (asked.past, asked.tokens, steps)
+        summed = (
+            f"{' + '.join(map(str, parts))} = {end}" if all_integers(parts) else first_above(end, model.positions)[0]
+        )
         raise SettingError(
-            f"past + tokens + generate is {asked.past} + {asked.tokens} + {steps} = {end}; "
-            f"{model.name} has a learned position table of {model.positions} rows"
+            f"past + tokens + generate is {summed}; {model.name} has a learned position table of {model.positions} rows"
         )
     prices = convention_of(asked.convention)
     prefill = steps_cost = restart = again = Flops()
@@ -107,7 +121,7 @@ def _bound(segment: Segment, block: Block, sizes: Mapping[str, Size]) -> Extent:
     return bind(block, placed(segment, sizes))
 
 
-def stepped(segment: Segment, block: Block, prices: Convention, asked: Setting, steps: int) -> Flops:
+def stepped(segment: Segment, block: Block, prices: Convention, asked: Setting, steps: Size) -> Flops:
     """One-token passes behind the context, `steps` of them, summed; each makes one row of logits."""
     sizes = {**replace(asked, tokens=steps, past=asked.context).sizes(), "t": steps}
     extent = _bound(segment, block, sizes)
@@ -115,10 +129,10 @@ def stepped(segment: Segment, block: Block, prices: Convention, asked: Setting, 
     return flops(block, dense, prices, VisibleStepped(extent.sizes).shared_with(extent))
 
 
-def _pass(segment: Segment, block: Block, prices: Convention, asked: Setting) -> Callable[[int], Flops]:
+def _pass(segment: Segment, block: Block, prices: Convention, asked: Setting) -> Callable[[Size], Flops]:
     """A full pass over so many tokens, nothing before them."""
 
-    def one(tokens: int) -> Flops:
+    def one(tokens: Size) -> Flops:
         return flops(block, _bound(segment, block, replace(asked, tokens=tokens, past=0).sizes()), prices)
 
     return one
@@ -131,42 +145,63 @@ def _pieces(segment: Segment, block: Block, asked: Setting) -> tuple[list[int], 
     return [b for k in keys for b in k.breaks], lcm(*periods) if periods else None
 
 
-def piecewise(f: Callable[[int], Flops], first: int, last: int, breaks: list[int], period: int | None) -> Flops:
+def piecewise(f: Callable[[Size], Flops], first: Size, last: Size, breaks: list[int], period: int | None) -> Flops:
     """f(first) + … + f(last), where f changes its form after each of `breaks` and before each multiple of `period`."""
     total, start = Flops(), first
-    for end in [*sorted({b for b in breaks if first <= b < last}), last]:
+    for stop in [*sorted(set(breaks)), None]:
+        end = last if stop is None else minimum(maximum(stop, start - 1), last)
         total += polynomial(f, start, end) if period is None else periodic(f, start, end, period)
         start = end + 1
     return total
 
 
-def periodic(f: Callable[[int], Flops], first: int, last: int, period: int) -> Flops:
+def periodic(f: Callable[[Size], Flops], first: Size, last: Size, period: int) -> Flops:
     """The same where f is a polynomial within each period: whole periods, themselves a polynomial, and two rests."""
-    whole, behind = ceil_div(first, period), (last + 1) // period
-    if whole > behind:
-        return polynomial(f, first, last)
+    whole = ceil_div(first, period)
+    behind = maximum(whole, (last + 1) // period)
 
-    def one(index: int) -> Flops:
+    def one(index: Size) -> Flops:
         return polynomial(f, index * period, (index + 1) * period - 1)
 
-    before = polynomial(f, first, whole * period - 1)
+    before = polynomial(f, first, minimum(whole * period - 1, last))
     return before + polynomial(one, whole, behind - 1) + polynomial(f, behind * period, last)
 
 
-def polynomial(f: Callable[[int], Flops], first: int, last: int) -> Flops:
-    """f(first) + … + f(last) for a polynomial of degree DEGREE. Raises KindError where f is none."""
-    terms = max(0, last - first + 1)
-    row = [f(first + i) for i in range(min(terms, DEGREE + 2))]
-    if terms <= len(row):
-        return sum(row, start=Flops())
-    total, choose = Flops(), 1
-    for order in range(DEGREE + 1):
-        choose = choose * (terms - order) // (order + 1)
-        total += row[0].times(choose)
-        row = [b + a.times(-1) for a, b in pairwise(row)]
-    rest = row[0]
-    if rest.total or rest.visible_total or any(rest.by_part.values()):
+def polynomial(f: Callable[[Size], Flops], first: Size, last: Size) -> Flops:
+    """f(first) + … + f(last) for a polynomial of degree two, nothing where `last` lies before `first`.
+
+    Of 2 k + 1 places around m these are (2 k + 1) f(m) and, for each place, half the second difference of f times the
+    square of how far off it is; an even number has one more. The difference is found from the places furthest apart.
+    Raises KindError where f is no such polynomial.
+    """
+    terms = maximum(0, last - first + 1)
+    if is_integer(terms) and terms <= 1:
+        return f(first) if terms else Flops()
+    k = floor_div(maximum(0, terms - 1), 2)
+    more = terms - (2 * k + 1)  # 1, 0, or -1 where there is nothing
+    place = maximum(first, first + 2 * k - 1 + 2 * maximum(0, more))
+    start, middle, end, other = f(first), f(first + k), f(first + 2 * k), f(place)
+    bend = start + middle.times(-2) + end
+    square, off = k * k, place - first - k
+    told = middle.times(2 * square) + end.times(k * off) + bend.times(off * off)
+    if _differ(other.times(2 * square) + start.times(k * off), told):
         raise KindError(
             "the cost of a pass is no polynomial of degree two in its length; no closed sum is known for it"
         )
-    return total
+    squares = exact_div(k * (k + 1) * (2 * k + 1), 6)
+    return middle.times(2 * k + 1) + _over(bend, maximum(1, square)).times(squares) + other.times(more)
+
+
+def _over(spent: Flops, parts: Size) -> Flops:
+    """One of so many parts."""
+    by_part = {part: exact_div(size, parts) for part, size in spent.by_part.items()}
+    total, visible, scores = (
+        exact_div(size, parts) for size in (spent.total, spent.visible_total, spent.attention_scores)
+    )
+    return Flops(total, visible, scores, by_part)
+
+
+def _differ(one: Flops, other: Flops) -> bool:
+    pairs = [(one.total, other.total), (one.visible_total, other.visible_total)]
+    pairs += [(size, other.by_part[part]) for part, size in one.by_part.items()]
+    return any(differ(a, b) for a, b in pairs)

@@ -14,6 +14,7 @@ from assay.size import (
     is_integer,
     is_symbol,
     lift,
+    maximum,
     minimum,
     only_at_zero,
     same,
@@ -140,9 +141,11 @@ def setting(
     )
 
 
-def default_tokens(model: Model, room: int = 0) -> int:
+def default_tokens(model: Model, room: Size = 0) -> Size:
     """2,048, or as many as a learned position table has rows for, `room` of them left for what is generated."""
-    return DEFAULT_TOKENS if model.positions is None else max(1, min(DEFAULT_TOKENS, model.positions - room))
+    if model.positions is None:
+        return DEFAULT_TOKENS
+    return maximum(1, minimum(DEFAULT_TOKENS, model.positions - room))
 
 
 def _tokens_and_past(model: Model, tokens: object, past: object, context: object) -> tuple[Size, Size]:

@@ -1,7 +1,7 @@
 """Columns beside those of the report, counted where they are asked for by their group's name.
 
-What attention is made of and published formulas are counted of all points at once; memory, a training step and
-generated tokens take integers and go from point to point.
+All are told of many points at once: sums in closed form of arrays as they are, and the moments of a pass, whose order
+hangs on sizes, of all points at which a pass takes the same course (`at_each`).
 """
 
 from __future__ import annotations
@@ -21,8 +21,7 @@ from assay.spec import Model
 MORE = {"generate": 1}
 PIECES = ("projections", "scores", "softmax", "output")  # of attention, taken apart
 PARTS = ("weights", "cache", "states", "activations", "logits")  # of memory
-SLOW = ("generate", "memory", "training")  # counted point by point
-STRIDE = 64  # points of these at a time, so that progress is seen
+ROOM = {"memory": 2**21, "training": 2**17}  # points at a time x ops of a model: some arrays are held for each op
 
 Given = Mapping[str, Any]
 
@@ -36,10 +35,6 @@ class Points:
     given: Given
     words: Given
     many: int
-
-    def at(self, index: int) -> dict[str, Any]:
-        """The sizes of one point."""
-        return {name: int(v[index]) if hasattr(v, "dtype") else v for name, v in self.given.items()}
 
 
 def groups(names: Collection[str]) -> tuple[str, ...]:
@@ -56,6 +51,12 @@ def checked(also: Collection[str]) -> tuple[str, ...]:
     return tuple(also)
 
 
+def stride(model: Model, also: Collection[str], most: int) -> int:
+    """How many points are counted at once, so that no more than some hundred MB are held."""
+    ops = sum(len(segment.block.ops) for segment in model.segments)
+    return max(1, min([most, *(ROOM[group] // max(1, ops) for group in also if group in ROOM)]))
+
+
 def beside(also: Collection[str], points: Points) -> dict[str, Any]:
     """The columns of some groups."""
     return {f"{name}.{key}": value for name in also for key, value in BESIDE[name](points).items()}
@@ -65,11 +66,7 @@ def roomy(model: Model, given: Given) -> dict[str, Any]:
     """The sizes of some points, with prompts that leave room for new tokens where nothing says how long they are."""
     if "generate" not in given or {"tokens", "past", "context"} & given.keys():
         return dict(given)
-    new = given["generate"]
-    if not hasattr(new, "dtype"):
-        return {**given, "tokens": default_tokens(model, new)}
-    tokens = [default_tokens(model, int(one)) for one in new.tolist()]
-    return {**given, "tokens": _array(tokens, new.dtype)}
+    return {**given, "tokens": default_tokens(model, given["generate"])}
 
 
 def _attention(points: Points) -> dict[str, Any]:
@@ -92,18 +89,17 @@ def _published(points: Points) -> dict[str, Any]:
 def _generate(points: Points) -> dict[str, Any]:
     from assay.readings.generate import generate
 
-    def one(sizes: dict[str, Any]) -> dict[str, int]:
-        new = sizes.pop("generate")
-        made = generate(points.model, new, **sizes, **points.words)
-        return {
-            "flops": made.total,
-            "prefill": made.prefill.total,
-            "steps": made.steps.total,
-            "cache_bytes": made.cache.bytes,
-            "without_cache": made.uncached_total,
-        }
-
-    return _points(one, points) if "generate" in points.given else {}
+    sizes = dict(points.given)
+    if "generate" not in sizes:
+        return {}
+    made = generate(points.model, sizes.pop("generate"), **sizes, **points.words)
+    return {
+        "flops": made.total,
+        "prefill": made.prefill.total,
+        "steps": made.steps.total,
+        "cache_bytes": made.cache.bytes,
+        "without_cache": made.uncached_total,
+    }
 
 
 def _memory(points: Points) -> dict[str, Any]:
@@ -120,32 +116,17 @@ def _memory(points: Points) -> dict[str, Any]:
 
 def _training(points: Points) -> dict[str, Any]:
     """A step of AdamW in bfloat16 as the public implementation runs it, attention fused."""
-    from assay.readings.step import training_memory
+    from assay.studies.steps import step
 
-    def one(sizes: dict[str, Any]) -> dict[str, int]:
-        others = sizes.keys() - {"batch", "tokens"}
-        if others:
-            raise SettingError(
-                f"training takes batch and tokens; {', '.join(sorted(others))} cannot be swept beside it"
-            )
-        made = training_memory(points.model, **sizes)
+    others = points.given.keys() - {"batch", "tokens"}
+    if others:
+        raise SettingError(f"training takes batch and tokens; {', '.join(sorted(others))} cannot be swept beside it")
+
+    def tell(sizes: dict[str, Any]) -> dict[str, Any]:
+        made = step(points.model, sizes.get("batch", 1), sizes.get("tokens"))
         return {"peak": made.peak.bytes, "resident": made.resident, "saved": made.saved, "loss": made.loss}
 
-    return _points(one, points)
-
-
-def _points(one: Callable[[dict[str, Any]], dict[str, int]], points: Points) -> dict[str, Any]:
-    """Columns of what is counted point by point; one value where no size moves."""
-    if not any(hasattr(value, "dtype") for value in points.given.values()):
-        return dict(one(dict(points.given)))
-    rows = [one(points.at(index)) for index in range(points.many)]
-    return {name: _array([row[name] for row in rows], object) for name in rows[0]}
-
-
-def _array(listed: list[Any], sort: Any) -> Any:
-    import numpy
-
-    return numpy.array([*listed, None], dtype=object)[:-1].astype(sort)
+    return at_each(points.given, tell)
 
 
 BESIDE: dict[str, Callable[[Points], dict[str, Any]]] = {

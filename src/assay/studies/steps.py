@@ -46,6 +46,11 @@ class Step:
     notes: tuple[str, ...] = ()
 
     @property
+    def resident(self) -> Size:
+        """What stays from step to step."""
+        return self.moments[0].bytes
+
+    @property
     def peak(self) -> Moment:
         """The fullest moment."""
         return self.moments[largest([moment.bytes for moment in self.moments])]

@@ -20,7 +20,7 @@ from assay.report.contract import document
 from assay.report.model import has_latent
 from assay.sources import Found, find
 from assay.spec import Model
-from assay.studies.beside import MORE, SLOW, STRIDE, Points, beside, checked, groups, roomy
+from assay.studies.beside import MORE, Points, beside, checked, groups, roomy, stride
 from assay.studies.ranges import Values, dependent, followed, values
 from assay.studies.result import Columns, Sweep, in_order
 from assay.studies.written import sort_of
@@ -151,13 +151,13 @@ def sweep(
         what: a model, what `load` reads, or a list of these.
         sizes: keys of descriptions or configs, each with its values: {"width": "1024:8192", "mlp.width": "4*width"}.
         also: groups of columns beside the report's: "attention", what it is made of; "published", formulas of papers;
-            "memory" of inference and "training", of a step, in bytes, counted point by point.
+            "memory" of inference and "training", of a step, in bytes.
         columns: the columns to keep, all if not given; a group such as "flops" is all that begin so.
         exact: figures as exact integers at any magnitude, or as float64, exact below 2**53 and each step to 1e-16
             beyond; exact up to 100,000 points if not given.
         progress: called with the points counted so far and all of them.
         settings: as `count` takes them, each an int, a word, an iterable, or a range such as "1k:1M", "1k:1M:20",
-            "0:100k:+10k"; `generate`, tokens made behind the prompt, point by point;
+            "0:100k:+10k"; `generate`, tokens made behind the prompt;
             and `allow`, `cls` and `mtp`, as `load` takes them.
 
     Raises:
@@ -196,10 +196,10 @@ class Piece:
 def pieces(asked: Plan, exact: bool) -> Iterator[Piece]:
     """The rows, a bounded number at a time. Raises SettingError, SourceError."""
     numpy = _numpy()
-    step = CHUNK // 8 if exact else CHUNK
-    step = min(step, STRIDE) if set(asked.also) & set(SLOW) else step
+    most = CHUNK // 8 if exact else CHUNK
     done = 0
     for model, sizes in asked.read():
+        step = stride(model, asked.also, most)
         for chosen in product(*asked.words.values()):
             words: dict[str, Any] = dict(zip(asked.words, chosen, strict=True))
             for start in range(0, asked.points, step):
