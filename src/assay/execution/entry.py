@@ -54,7 +54,7 @@ def build(
         raise BuildError(f"dtype is {dtype!r}; it must be a floating type of PyTorch, such as torch.bfloat16")
     if seed is not None and (isinstance(seed, bool) or not isinstance(seed, int)):
         raise BuildError(f"seed is {seed!r}; it must be an integer")
-    whole = model if isinstance(model, Model) else as_model(model, sizes)
+    whole = as_model(model, sizes, build)
     made = Executable(whole, dtype, _device(device), attention == "fused")
     initialize(made, seed)
     return made

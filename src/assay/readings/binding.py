@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from typing import Any
 
 from assay.errors import SettingError, no_model
 from assay.kinds import Extent
@@ -11,8 +12,31 @@ from assay.size import Size, ceil_div, lift, only_at_zero
 from assay.spec import Block, Model, Place, Segment, Weight
 
 
-def as_model(block: Block, sizes: Mapping[str, object]) -> Model:
-    """A block alone, as a model of one segment."""
+def arguments_of(function: Callable[..., Any]) -> tuple[str, ...]:
+    """The arguments that a function of a model takes by name."""
+    code = function.__code__
+    return code.co_varnames[1 : code.co_argcount + code.co_kwonlyargcount]
+
+
+def parted(asked: Mapping[str, Any], function: Callable[..., Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """What a function of a model takes of all that is asked, and the sizes of axes that the rest are."""
+    known = arguments_of(function)
+    taken = {name: value for name, value in asked.items() if name in known}
+    return taken, {name: value for name, value in asked.items() if name not in known}
+
+
+def as_model(block: Model | Block, sizes: Mapping[str, object], asked: Callable[..., Any] | None = None) -> Model:
+    """A block alone, as a model of one segment, with `sizes` for axes that it leaves open; a model as it is.
+
+    Raises SettingError for a size that is none of its own, with the arguments of the function that was `asked`, and
+    SizeError.
+    """
+    if isinstance(block, Model):
+        if sizes:
+            known = () if asked is None else arguments_of(asked)
+            can = f"; what can: {', '.join(known)}" if known else ""
+            raise SettingError(f"a model has no open sizes; {', '.join(sizes)} cannot be set{can}")
+        return block
     if not isinstance(block, Block):
         raise no_model(block, "a model or a block")
     lifted = {axis: lift(size, axis) for axis, size in sizes.items()}

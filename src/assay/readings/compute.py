@@ -108,9 +108,7 @@ def train(
     how many layers run again together. `optimizer` steps once in `step_tokens`. Sizes may be ints, arrays or symbols.
     Raises SettingError, SizeError and HardwareError.
     """
-    of = model if isinstance(model, Model) else as_model(model, sizes)
-    if sizes and of is model:
-        raise SettingError(f"a model has no open sizes; {', '.join(sizes)} cannot be set")
+    of = as_model(model, sizes, train)
     if lengths is not None and context is not None:
         raise SettingError("lengths are those of sequences; they stand in place of context")
     if sum(given is not None for given in (tokens, budget, gpu_days)) != 1:

@@ -222,10 +222,7 @@ def count(
     names what a FLOP is. `weights`, `cache` and `state` are dtypes; weights are in the model's own format where none is
     named. Raises SettingError and SizeError.
     """
-    whole = model if isinstance(model, Model) else as_model(model, sizes)
-    if sizes and whole is model:
-        known = count.__code__.co_varnames[1 : count.__code__.co_argcount + count.__code__.co_kwonlyargcount]
-        raise SettingError(f"a model has no open sizes; {', '.join(sizes)} cannot be set; what can: {', '.join(known)}")
+    whole = as_model(model, sizes, count)
     asked = setting(
         whole,
         batch=batch,

@@ -11,7 +11,7 @@ from typing import Any
 
 from assay.errors import SettingError
 from assay.kinds import Extent, Visible, kind_of, matrix_axes
-from assay.readings.binding import bind, placed
+from assay.readings.binding import as_model, bind, parted, placed
 from assay.readings.conventions import Convention
 from assay.readings.conventions import convention as convention_of
 from assay.readings.count import touches
@@ -126,7 +126,7 @@ def lengthened(model: Model, asked: Mapping[str, Any]) -> tuple[Model, dict[str,
     The patches of an image stay as many: what is compared is in the layers. Raises SettingError where some layers have
     other positions than an image has.
     """
-    endless = replace(model, positions=None, trained=None)
+    endless = as_model(replace(model, positions=None, trained=None), parted(asked, setting)[1], setting)
     alone = images_alone(model)
     if alone is None:
         return endless, dict(asked)

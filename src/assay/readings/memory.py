@@ -126,9 +126,7 @@ def memory(
     implementation, copy keys and values behind those before. `compute` is the dtype of activations, by default that of
     weights where it has 16 bits or more, else bf16. Sizes are integers. Raises SettingError and SizeError.
     """
-    whole = model if isinstance(model, Model) else as_model(model, sizes)
-    if sizes and whole is model:
-        raise SettingError(f"a model has no open sizes; {', '.join(sizes)} cannot be set")
+    whole = as_model(model, sizes, memory)
     if policy not in POLICIES:
         raise SettingError(f"policy is {policy!r}; known: {', '.join(POLICIES)}")
     asked = setting(

@@ -93,9 +93,7 @@ def states(
     holds as many elements as the largest share. `expert_shards` ranks divide those of routed experts that expert ranks
     divide already, as many as others where None. Raises SettingError and SizeError.
     """
-    whole = model if isinstance(model, Model) else as_model(model, sizes)
-    if sizes and whole is model:
-        raise SettingError(f"a model has no open sizes; {', '.join(sizes)} cannot be set")
+    whole = as_model(model, sizes, states)
     chosen, policy = optimizer_of(optimizer), precision_of(precision)
     if zero not in ZERO or isinstance(zero, bool):
         raise SettingError(f"zero is {zero!r}; known: 0, 1, 2, 3")

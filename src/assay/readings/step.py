@@ -151,9 +151,7 @@ def training_memory(
     `zero`, `shards` and `expert_shards` are as in `states`; of a stage of a pipeline `in_flight` is how many passes
     have what they keep there at once. Raises SettingError and SizeError.
     """
-    whole = model if isinstance(model, Model) else as_model(model, sizes)
-    if sizes and whole is model:
-        raise SettingError(f"a model has no open sizes; {', '.join(sizes)} cannot be set")
+    whole = as_model(model, sizes, training_memory)
     if device not in DEVICES:
         raise SettingError(f"device is {device!r}; known: {', '.join(DEVICES)}")
     chosen = precision_of(precision)

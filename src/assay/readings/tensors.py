@@ -79,11 +79,10 @@ def tensors(model: Model | Block, **sizes: object) -> tuple[Entry, ...]:
 
     A block's too, with `sizes` for axes that it leaves open. Raises SizeError, SettingError.
     """
-    if not isinstance(model, Model):
-        model = as_model(model, sizes)
+    whole = as_model(model, sizes)
     made: dict[tuple[str, str], Entry] = {}
     seen: set[str] = set()
-    for segment in model.segments:
+    for segment in whole.segments:
         extent = bind(segment.block, placed(segment, _ANY))
         found: dict[str, Entry] = {}
         for op in segment.block.ops:

@@ -109,9 +109,7 @@ def training(
     eager execution of `assay.build` on a CPU, in the `precision` asked for and with `attention` plain or fused; a
     symbol stands for a size above 1. Raises SettingError and SizeError.
     """
-    whole = model if isinstance(model, Model) else as_model(model, sizes)
-    if sizes and whole is model:
-        raise SettingError(f"a model has no open sizes; {', '.join(sizes)} cannot be set")
+    whole = as_model(model, sizes, training)
     if convention not in CONVENTIONS:
         raise SettingError(f"convention is {convention!r}; a backward pass is known in {' and '.join(CONVENTIONS)}")
     policy = precision_of(precision)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from assay.errors import SettingError
-from assay.readings.binding import as_model
+from assay.readings.binding import as_model, parted
 from assay.readings.count import Count, count
 from assay.readings.graph import Graph, graph
 from assay.records import dataclass
@@ -83,12 +83,9 @@ def draw(model: Model | Block, *, unrolled: bool = False, **asked: Any) -> Diagr
     The result has `graph`, `svg()`, `mermaid()` and `save(path)`. Sizes are integers, for they stand in the picture.
     Raises SettingError and SizeError.
     """
-    known = count.__code__.co_varnames[1 : count.__code__.co_argcount + count.__code__.co_kwonlyargcount]
-    whole = model
-    if not isinstance(whole, Model):
-        whole = as_model(whole, {name: size for name, size in asked.items() if name not in known})
-        asked = {name: size for name, size in asked.items() if name in known}
-    counted = count(whole, **asked)
+    given, sizes = parted(asked, count)
+    whole = as_model(model, sizes, count)
+    counted = count(whole, **given)
     if not isinstance(counted.flops.total, int):
         raise SettingError("a picture is of one setting; its sizes must be integers")
     return Diagram(whole, counted, graph(whole, counted.setting, unrolled), unrolled)
