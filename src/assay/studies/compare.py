@@ -122,7 +122,7 @@ def _figures(models: Sequence[Model], counts: Sequence[Count]) -> dict[str, tupl
     flat: list[dict[str, Any]] = []
     for model, counted in zip(models, counts, strict=True):
         made = document("", model, counted)
-        one = {"model.layers": model.layers, "model.width": model.width}
+        one: dict[str, Any] = {"model.layers": model.layers, "model.width": model.width}
         for part in ("parameters", "flops", "cache", "weights"):
             one |= dict(_paths(made[part], part))
         flat.append({name: value for name, value in one.items() if not isinstance(value, str)})

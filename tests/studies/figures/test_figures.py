@@ -11,8 +11,9 @@ import pytest
 
 import assay
 from assay.errors import SettingError
-from assay.studies.figures import FIGURES, draw, save, usual
-from assay.studies.figures.data import setting_of
+from assay.studies.figures import FIGURES, draw, save, style, usual
+from assay.studies.figures.data import LINES, following, setting_of, stored, title_of
+from assay.studies.figures.labels import fitted, told_apart
 from assay.studies.sweep import sweep
 
 numpy = pytest.importorskip("numpy")
@@ -29,6 +30,10 @@ WIDTHS: dict[str, Any] = {
     "sizes": {"width": "1024:8192", "mlp.width": "4*width", "attention.heads": "width/128", "attention.kv_heads": 8},
     "context": None,
 }
+TWELVE = [
+    *("llama-3-8b", "deepseek-v3", "gemma-3-12b", "jamba-v0.1", "mixtral-8x7b", "qwen3-8b", "gpt-oss-20b"),
+    *("qwen3-next-80b-a3b", "llama-4-scout", "kimi-k2", "nemotron-h-8b", "phi-4"),
+]
 CASES: dict[str, tuple[str, Any, dict[str, Any]]] = {
     **{name: (name, "llama-3-8b", {}) for name in FIGURES},
     "memory of batches": ("memory", "llama-3-8b", {"batch": [1, 8, 64], "tokens": 1}),
@@ -46,6 +51,17 @@ CASES: dict[str, tuple[str, Any, dict[str, Any]]] = {
     "FLOPs along a width": ("flops-per-token", "llama-3-8b", WIDTHS),
     "core of head widths": ("core", "gpt-2", {"sizes": {"attention.heads": [3, 6, 12, 24]}, "context": 1024}),
     "a hybrid's parts": ("flops", "jamba-v0.1", {"context": "1Ki:256Ki:60"}),
+    "long names": ("memory", ["llama-4-maverick", "qwen3-next-80b-a3b"], {"batch": [1, 8], "cache": ["bf16", "fp8"]}),
+    "panels of long names": ("flops", ["llama-4-maverick", "nemotron-3-nano-30b-a3b"], {"batch": [1, 8]}),
+    "shares of twelve": ("attention-share", TWELVE, {"context": None, "tokens": "1k:1M:60"}),
+    "shares that are near": ("attention-share", TWELVE[:7], {"context": None, "tokens": "1k:1M:60"}),
+    "small shares of twelve": ("attention-share", TWELVE, {"context": None, "tokens": "128:1024:60"}),
+    "depths and batches": ("memory", "llama-3-8b", {"sizes": {"layers": [16, 32]}, "batch": [1, 8]}),
+    "formats of both": ("memory", "llama-3-8b", {"weights": ["bf16", "int8", "int4"], "cache": ["bf16", "fp8"]}),
+    "a model without a cache": ("memory", ["bert-base", "llama-3-8b"], {"context": "64:512:60"}),
+    "a short span": ("flops-per-token", "llama-3-8b", {"context": None, "tokens": [1024, 2048]}),
+    "a tiny span": ("flops", "llama-3-8b", {"context": None, "tokens": "1000000:1000010:+1"}),
+    "parameters of depths": ("parameters", "llama-4-maverick", {"sizes": {"layers": "12:48", "width": [4096, 5120]}}),
     "binary lengths": ("attention", "gpt-oss-20b", {"context": None, "tokens": "1Ki:1Mi:60"}),
 }
 
@@ -76,6 +92,35 @@ def collisions(figure: Any) -> list[str]:
         if across > 1 and along > 4:  # boxes hold room for descents
             found.append(f"{one!r} over {other!r}")
     return found
+
+
+@pytest.mark.parametrize("case", [name for name in CASES if "short" in name or "tiny" in name or name in FIGURES])
+def test_axes_can_be_read(case: str) -> None:
+    """At least two ticks that say different things: one tick is no scale, and alike ones are none either."""
+    name, what, asked = CASES[case]
+    figure = draw(swept(what, **{**asked, **({"convention": "stable-softmax"} if FIGURES[name].split else {})}), name)
+    backend.FigureCanvasAgg(figure).draw()
+    for ax in figure.axes:
+        for axis, (low, high) in ((ax.xaxis, ax.get_xlim()), (ax.yaxis, ax.get_ylim())):
+            said = [t.label1.get_text() for t in axis.get_major_ticks() if low <= t.get_loc() <= high]
+            assert len(set(said)) == len(said)
+            assert len(said) > 1 or name in ("parameters", "core")
+
+
+def test_no_two_lines_are_of_one_colour() -> None:
+    """As far apart as colours that people tell apart, in the opponent space of the eye: at least 15 of Lab's units."""
+    assert len(style.LINES) == LINES
+    seen = [lab(colour) for colour in style.LINES]
+    assert min(numpy.linalg.norm(a - b) for a, b in combinations(seen, 2)) > 15
+
+
+def lab(colour: str) -> Any:
+    """CIE 1976 L*a*b* of an sRGB colour, D65."""
+    red = numpy.array([int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)])
+    light = numpy.where(red <= 0.04045, red / 12.92, ((red + 0.055) / 1.055) ** 2.4)
+    xyz = numpy.array([[0.4124, 0.3576, 0.1805], [0.2126, 0.7152, 0.0722], [0.0193, 0.1192, 0.9505]]) @ light
+    x, y, z = (v ** (1 / 3) if v > 0.008856 else 7.787 * v + 16 / 116 for v in xyz / numpy.array([0.95047, 1, 1.08883]))
+    return numpy.array([116 * y - 16, 500 * (x - y), 200 * (y - z)])
 
 
 def test_collisions_are_seen() -> None:
@@ -251,3 +296,71 @@ def test_short_contexts_have_fewer_tokens_than_said(first: int, says: str) -> No
     said = setting_of(made, x="setting.context")
     assert f"{says} at the end of the context" in f" {said}"
     assert ("at most" in said) == ("at most" in says)
+
+
+def test_names_are_only_names(tmp_path: Path) -> None:
+    """A dollar in a name is no formula, and a sign that no font has no reason to speak of fonts."""
+    text = "vocab = 100\nwidth = 64\nlayers = 2\n[attention]\nheads = 4\n[mlp]\nwidth = 128\n"
+    for name in (r"a$\frac$_b", "模型"):
+        path = tmp_path / f"{name}.toml"
+        path.write_text(text, encoding="utf-8")
+        save(swept([str(path), "gpt-2"], context="1:1024:60"), "flops-per-token", str(tmp_path / "a.png"))
+    (ax,) = draw(swept(str(tmp_path / r"a$\frac$_b.toml")), "flops").axes
+    assert ax.figure.texts[0].get_text() == r"a$\frac$_b: where the FLOPs of a token go"
+
+
+def test_long_names_lose_their_middle() -> None:
+    name = "a-model-of-many-experiments-seed-42"
+    assert fitted(name, 40) == name
+    assert fitted(name, 15) == "a-model…seed-42"
+    assert fitted(f"{name} · batch 8", 25) == "a-model…seed-42 · batch 8"
+    assert told_apart([name, name.replace("42", "43")], 12) == ["a-mode…ed-42", "a-mode…ed-43"]
+    early, late = (f"{start}-the-same-{'x' * 40}" for start in ("abcdefg-1", "abcdefg-2"))
+    assert told_apart([early, late], 12) == ["abcdefg-1…xx", "abcdefg-2…xx"]
+    two = swept(["llama-4-maverick", "nemotron-3-nano-30b-a3b"])
+    assert title_of(two) == "2 models"
+
+
+def test_what_is_said_of_a_setting_is_so() -> None:
+    """No cache where nothing is before, no end of a context where tokens are all of it; formats; masked pairs."""
+    assert setting_of(sweep("llama-3-8b", tokens=1, batch=[1, 2])) == "one token · convention matmul"
+    assert setting_of(sweep("vit-b-16", batch=[1, 2])) == "197 tokens · convention matmul"
+    cached = sweep("llama-3-8b", tokens=1, past=[0, 9])
+    assert setting_of(cached) == "batch 1 · one token with a cache · convention matmul"
+    long = sweep("llama-3-8b", tokens=[1024, 65536])
+    assert setting_of(long, x="setting.tokens") == "batch 1 · convention matmul · masked pairs counted"
+    assert long["flops.total"][1] > 1.2 * long["flops.visible_total"][1]
+    assert "masked" not in setting_of(sweep("llama-3-8b", tokens=[1024, 65536], convention="causal"))
+    assert stored(sweep("deepseek-v3", tokens=[1, 2])) == "weights fp8 in blocks of 128×128, the rest bf16"
+    assert stored(sweep(["deepseek-v3", "gpt-2"], tokens=1)) == "weights as each model is stored"
+    assert stored(sweep("gpt-2", tokens=1, weights="int8,fp16")) == ""
+
+
+def test_sizes_that_follow_say_how() -> None:
+    sizes = {"width": [1536, 3072], "mlp.width": "4*width", "attention.heads": "width/64"}
+    assert following(sweep("gpt-2", tokens=1, sizes=sizes)) == "mlp.width = 4 × width · attention.heads = width / 64"
+    assert following(sweep("gpt-2", tokens=1, sizes={"layers": [4, 8], "context": 2048})) == ""
+
+
+def test_lines_between_few_points_are_curved_as_their_shares_are() -> None:
+    """A share of which the ratio to the rest rises evenly: the dot at half lies on the line."""
+    (ax,) = draw(swept(past="0:1M:+250k", context=None, tokens=1), "attention-share").axes
+    line = max((one for one in ax.lines if one.get_transform() is ax.transData), key=lambda one: len(one.get_xdata()))
+    (dot,) = [one for one in ax.lines if len(one.get_xdata()) == 1]
+    assert dot.get_xdata()[0] == pytest.approx(28_628, rel=1e-3)
+    assert numpy.interp(dot.get_xdata()[0], line.get_xdata(), line.get_ydata()) == pytest.approx(50, rel=2e-3)
+
+
+def test_small_shares_are_not_said_to_be_none() -> None:
+    texts = {t.get_text() for t in draw(swept("jamba-v0.1", context="1:100:60"), "attention-share").axes[0].texts}
+    assert "<0.1 %" in texts
+    assert draw(swept("bert-base", context="8:512:60"), "attention-share").axes[0].get_ylim() == (0, 10)
+
+
+def test_a_page_has_the_same_places_of_each_line(tmp_path: Path) -> None:
+    """Both ends of every line among them, of 60 points each."""
+    two = swept(["llama-3-8b", "gemma-2-9b"], tokens=1)
+    two.plot("memory", tmp_path / "a.html")
+    text = (tmp_path / "a.html").read_text(encoding="utf-8")
+    assert text.count("<td>1,000</td>") == text.count("<td>1,000,000</td>") == 2
+    assert text.count("<td>Llama 3 8B</td>") == text.count("<td>Gemma 2 9B</td>") == 20

@@ -9,12 +9,14 @@ from assay.errors import SettingError
 from assay.report.units import short
 from assay.studies.figures import stacked, style
 from assay.studies.figures.data import AXES, LINES, Group, axis_of, by_part, colour, column, groups, part_name, title_of
+from assay.studies.figures.labels import told_apart
 from assay.studies.figures.lines import together
 
 if TYPE_CHECKING:
     from assay.studies.result import Sweep
 
 IN_LAYERS = ("attention", "mixer", "mlp", "experts", "router")  # parts that stand in layers alone
+LABEL = 44  # characters before a bar
 CORE = {"scores": "QKᵀ", "softmax": "softmax", "output": "AV"}
 
 
@@ -36,7 +38,8 @@ def _distinct(swept: Sweep) -> list[Group]:
     names = [name for name in swept.swept if name == "model.name" or name.startswith("set.")]
     held = swept.along(tuple(names))
     made = groups(held, None, LINES, "parameters")
-    return [Group(group.label, group.rows[:1], numpy.zeros(1)) for group in made]
+    told = told_apart([group.label for group in made], LABEL)
+    return [Group(label, group.rows[:1], numpy.zeros(1)) for label, group in zip(told, made, strict=True)]
 
 
 def _one(swept: Sweep, model: Group) -> Any:
@@ -45,7 +48,7 @@ def _one(swept: Sweep, model: Group) -> Any:
     ordered = sorted(parts.items(), key=lambda item: item[1])
     said = f"{int(total):,} in all, exact"
     active = column(swept, "parameters.active", model.rows)[0]
-    said += f" · {short(float(active))} of them pass a token" if active != total else ""
+    said += f" · {short(float(active))} active for a token" if active != total else ""
     figure, (ax,) = style.page(f"{title_of(swept)}: where the parameters sit", said, left=0.2, right=0.94)
     ax.grid(visible=False)
     ax.barh(range(len(ordered)), [value for _, value in ordered], color=[colour(p) for p, _ in ordered], height=0.66)
@@ -117,6 +120,7 @@ def core(swept: Sweep) -> Any:
             key = tuple(100 * v / sum(values) for v in values)
             label = group.label or title_of(swept)
             shares[key] = together(shares[key], label) if key in shares else label
+    shares = dict(zip(shares, told_apart(list(shares.values()), LABEL), strict=True))
     if not shares:
         raise SettingError(f"{title_of(swept)} has no attention to take apart")
     convention = ", ".join(dict.fromkeys(swept["setting.convention"].tolist()))

@@ -34,7 +34,7 @@ FIGURES = {
         Figure("shares", "the same as shares of the whole", ("flops",), table=("flops.by_part",)),
         Figure("flops-per-token", "FLOPs of a token, a line for each model or setting", ("flops",)),
         Figure("attention-share", "the share of QKᵀ and AV in all FLOPs", ("flops",)),
-        Figure("memory", "bytes of the cache against those of the weights", ("cache", "weights.bytes")),
+        Figure("memory", "bytes of the cache against those of the weights", ("cache", "weights")),
         Figure(
             "parameters",
             "where the parameters sit",

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from assay.errors import SettingError
 from assay.records import dataclass
 from assay.report.units import digits
+from assay.studies.figures.labels import fitted
 
 if TYPE_CHECKING:
     from assay.studies.result import Sweep
 
 LINES = 12  # that one can tell apart
 PANELS = 4
+MARKED = 16  # points up to which each is marked: between them nothing was counted
 
 # what stands on an axis for a setting that is swept
 AXES = {
@@ -28,7 +31,9 @@ AXES = {
 }
 
 # settings that titles speak of
-TITLES = ("batch", "tokens", "convention", "latent", "weights", "cache")
+TITLES = ("batch", "tokens", "past", "convention", "latent", "weights", "cache")
+LONGEST = 56  # characters of what a title says of models
+MASKED = 1.2  # times what the mask lets through: where all pairs are more, a figure says that it counts all
 
 # parts in the order they are stacked, with their colours; what grows with the context stands on top
 PARTS = {
@@ -65,6 +70,14 @@ def axis_of(swept: Sweep) -> str | None:
     return max(varied, key=lambda name: varied[name], default=None)
 
 
+def needed(swept: Sweep, what: str) -> str:
+    """The axis of a figure that needs one. Raises SettingError."""
+    x = axis_of(swept)
+    if x is None or len(set(swept.columns[x].tolist())) < 2:
+        raise SettingError(f"{what} is drawn along a size that varies: sweep a context, say, --context 1k:1M")
+    return x
+
+
 def axis_label(name: str) -> str:
     """What stands below an axis."""
     return AXES.get(name) or name.removeprefix("set.").replace(".", " ").replace("_", " ")
@@ -92,6 +105,14 @@ def groups(swept: Sweep, x: str | None, most: int, what: str) -> list[Group]:
         label = " · ".join(_said(name, value) for name, value in zip(others, key, strict=True))
         made.append(Group(label, rows[turn], along[turn]))
     return made
+
+
+def dense(low: float, high: float) -> Any:
+    """Places from one to another, close together where a logarithmic axis of either way has them far apart."""
+    import numpy
+
+    steps = numpy.concatenate([numpy.linspace(0, 1, 40), numpy.geomspace(1e-6, 1, 80)])
+    return low + (high - low) * numpy.sort(steps)
 
 
 def _plain(name: str) -> str:
@@ -157,11 +178,23 @@ def colour(part: str) -> str:
     return PARTS[part][1] if part in PARTS else PARTS["other"][1]
 
 
+def percent(share: float) -> str:
+    """97 %, 0.4 %, <0.1 %."""
+    if not share:
+        return "0 %"
+    if share < 0.0005:
+        return "<0.1 %"
+    return f"{100 * share:.0f} %" if share >= 0.0995 else f"{100 * share:.1f} %"
+
+
 def title_of(swept: Sweep) -> str:
     """The model, or how many there are."""
     names = list(dict.fromkeys(swept.columns["model.name"].tolist()))
     bare = list(dict.fromkeys(name.partition(" with ")[0] for name in names))
-    return bare[0] if len(bare) == 1 else " and ".join(bare) if len(bare) == 2 else f"{len(bare)} models"
+    two = " and ".join(bare)
+    if len(bare) == 1:
+        return fitted(bare[0], LONGEST)
+    return two if len(bare) == 2 and len(two) <= LONGEST else f"{len(bare)} models"
 
 
 def setting_of(swept: Sweep, *, flops: bool = True, cache: bool = False, x: str | None = None) -> str:
@@ -169,19 +202,16 @@ def setting_of(swept: Sweep, *, flops: bool = True, cache: bool = False, x: str 
     said = []
     if "setting.batch" not in swept.swept:
         said.append(f"batch {digits(swept['setting.batch'].tolist()[0])}")
-    tokens = swept["setting.tokens"]
     if flops and x != "setting.tokens" and "setting.tokens" not in swept.swept:
-        most = int(tokens.max())
-        fewer = "" if int(tokens.min()) == most else "at most "
-        said.append(
-            "one token with a cache" if most == 1 else f"{fewer}{digits(most)} tokens at the end of the context"
-        )
-    dtypes = [name for name in ("weights", "cache") if cache and f"setting.{name}" not in swept.swept]
-    said += [f"{name} {swept[f'setting.{name}'].tolist()[0]}" for name in dtypes]
+        said.append(_tokens(swept))
+    if cache and "setting.cache" not in swept.swept:
+        said.append(f"cache {swept['setting.cache'].tolist()[0]}")
     if flops and swept["model.latent"].any() and "setting.latent" not in swept.swept:
         said.append(f"latent attention {swept['setting.latent'].tolist()[0]}")
     if flops and "setting.convention" not in swept.swept:
         said.append(f"convention {swept['setting.convention'].tolist()[0]}")
+    if flops and _masked(swept):
+        said.append("masked pairs counted")
     fixed = [name for name in swept.columns if name.startswith("set.") and name not in swept.swept]
     for name in fixed:
         values = set(swept.columns[name].tolist())
@@ -189,8 +219,56 @@ def setting_of(swept: Sweep, *, flops: bool = True, cache: bool = False, x: str 
     return " · ".join([*said, *([following(swept)] if following(swept) else [])])
 
 
+def _tokens(swept: Sweep) -> str:
+    """How many tokens each pass is of, and whether there are others before them."""
+    tokens = swept["setting.tokens"]
+    most, cached = int(tokens.max()), bool(swept["setting.past"].any())
+    if most == 1:
+        return "one token with a cache" if cached else "one token"
+    fewer = "" if int(tokens.min()) == most else "at most "
+    return f"{fewer}{digits(most)} tokens{' at the end of the context' if cached else ''}"
+
+
+def _masked(swept: Sweep) -> bool:
+    """True where pairs that no mask lets through are a good part of the FLOPs."""
+    columns = swept.columns
+    if not {"flops.total", "flops.visible_total"} <= columns.keys():
+        return False
+    return bool((columns["flops.total"] > MASKED * columns["flops.visible_total"]).any())
+
+
+def stored(swept: Sweep) -> str:
+    """What the weights are stored in, where it is the same everywhere or each model's own; "" where it is swept."""
+    if "setting.weights" in swept.swept or "weights.format" not in swept.columns:
+        return ""
+    held = [word for word in dict.fromkeys(swept.columns["weights.format"].tolist()) if word]
+    return f"weights {held[0]}" if len(held) == 1 else "weights as each model is stored" if held else ""
+
+
 def following(swept: Sweep) -> str:
-    """The sizes that change with those that are swept, in words."""
+    """The sizes that change with those that are swept, in words: mlp.width = 4 × width."""
     names = [name for name in swept.columns if name.startswith("set.") and name not in swept.swept]
-    moving = [name.removeprefix("set.") for name in names if len(set(swept.columns[name].tolist())) > 1]
-    return f"{', '.join(moving)} {'follow' if len(moving) > 1 else 'follows'}" if moving else ""
+    moving = [name for name in names if len(set(swept.columns[name].tolist())) > 1]
+    rules = {name: _rule(swept, name) for name in moving}
+    free = [name.removeprefix("set.") for name, rule in rules.items() if not rule]
+    left = f"{', '.join(free)} {'follow' if len(free) > 1 else 'follows'}" if free else ""
+    return " · ".join(filter(None, [*rules.values(), left]))
+
+
+def _rule(swept: Sweep, name: str) -> str:
+    """A size as a multiple or a part of one that is swept; "" where it is neither."""
+    values, plain = swept.columns[name].tolist(), name.removeprefix("set.")
+    for other in (one for one in swept.swept if one.startswith("set.")):
+        beside, said = swept.columns[other].tolist(), other.removeprefix("set.")
+        ratios = {Fraction(int(a), int(b)) for a, b in zip(values, beside, strict=True) if b}
+        if len(ratios) != 1:
+            continue
+        ratio = ratios.pop()
+        if ratio == 1:
+            return f"{plain} = {said}"
+        return (
+            f"{plain} = {said} / {ratio.denominator}"
+            if ratio.numerator == 1
+            else f"{plain} = {float(ratio):g} × {said}"
+        )
+    return ""

@@ -9,15 +9,26 @@ from typing import TYPE_CHECKING, Any
 from assay.errors import SettingError
 from assay.records import dataclass, replace
 from assay.report.units import decimal_bytes
-from assay.studies.figures import style
-from assay.studies.figures.data import LINES, axis_label, column, groups, setting_of, title_of
-from assay.studies.figures.stacked import needed
+from assay.studies.figures import labels, style
+from assay.studies.figures.data import (
+    LINES,
+    MARKED,
+    axis_label,
+    column,
+    dense,
+    groups,
+    needed,
+    percent,
+    setting_of,
+    stored,
+    title_of,
+)
 
 if TYPE_CHECKING:
     from assay.studies.result import Sweep
 
 DASHED = (0, (4, 3))
-MARKED = 16  # points of a line up to which each is marked: between them nothing was counted
+LABEL = 38  # characters of a line's name, its figure behind it
 
 
 @dataclass(frozen=True)
@@ -35,24 +46,24 @@ def flops_per_token(swept: Sweep) -> Any:
     """FLOPs of a token, and twice the active parameters where one model is drawn."""
     x = needed(swept, "flops-per-token")
     lines = _lines(swept, x, "flops-per-token", lambda rows: column(swept, "flops.per_token", rows))
-    labels = [(float(line.height[-1]), _said(line, _flop(float(line.height[-1]))), line.colour) for line in lines]
+    named = [(float(line.height[-1]), _said(line, style.flop(float(line.height[-1]))), line.colour) for line in lines]
     top = max(float(line.height.max()) for line in lines)
     low = min(float(line.height.min()) for line in lines)
     active = set(column(swept, "parameters.active", slice(None)).tolist())
     rule = 2 * active.pop() if len(active) == 1 else None
     if rule is not None:
-        labels.append((rule, f"2 N  {_flop(rule)}", style.QUIET))
+        named.append((rule, f"2 N  {style.flop(rule)}", style.QUIET))
         low, top = min(low, rule), max(top, rule)
     said = f"forward pass · {setting_of(swept, x=x)}" + ("" if rule is None else " · dashed: 2 N, the usual rule")
     figure, (ax,) = style.page(
-        f"{title_of(swept)}: FLOPs of a token", said, left=0.105, right=style.room(label for _, label, _ in labels)
+        f"{title_of(swept)}: FLOPs of a token", said, left=0.105, right=style.room(label for _, label, _ in named)
     )
     style.size_axis(ax, lines[0].x, axis_label(x), digits=x.startswith("set."))
     style.log_axis(ax, "FLOP per token", low / 1.5, top * 1.5, "FLOP")
     _drawn(ax, lines)
     if rule is not None:
         ax.axhline(rule, color=style.QUIET, lw=1.3, ls=DASHED, zorder=1)
-    style.beside(ax, [(ax_height(ax, at), text, colour) for at, text, colour in labels])
+    style.beside(ax, [(ax_height(ax, at), text, colour) for at, text, colour in named])
     return figure
 
 
@@ -64,24 +75,30 @@ def attention_share(swept: Sweep) -> Any:
         return 100 * column(swept, "flops.attention_scores", rows) / column(swept, "flops.total", rows)
 
     lines = _lines(swept, x, "attention-share", share)
-    labels = [
-        (float(h[-1]), _said(line, f"{float(h[-1]):.0f} %"), line.colour) for line in lines for h in [line.height]
+    named = [
+        (float(h[-1]), _said(line, percent(float(h[-1]) / 100)), line.colour) for line in lines for h in [line.height]
     ]
-    said = f"QKᵀ and AV · forward pass · {setting_of(swept, x=x)} · dots: half"
-    figure, (ax,) = style.page(
-        f"{title_of(swept)}: the share of attention scores", said, right=style.room(label for _, label, _ in labels)
-    )
-    style.size_axis(ax, lines[0].x, axis_label(x), digits=x.startswith("set."))
-    style.percent_axis(ax, "share of all FLOPs")
-    ax.axhline(50, color=style.QUIET, lw=1.0, ls=DASHED, zorder=1)
-    _drawn(ax, lines)
     halves = []
     for line in lines:
-        half = crossing(line.x, line.height / (100.0001 - line.height), 1.0)  # a ratio rises evenly with the context
+        half = crossing(line.x, _ratio(line.height), 1.0)  # a ratio rises evenly with the context
         halves += [] if half is None else [(half, 50.0, line.colour)]
-    _dots(ax, halves)
-    style.beside(ax, [(at / 100, text, colour) for at, text, colour in labels])
+    said = f"QKᵀ and AV · forward pass · {setting_of(swept, x=x)}{' · dots: half' if halves else ''}"
+    figure, (ax,) = style.page(
+        f"{title_of(swept)}: the share of attention scores", said, right=style.room(label for _, label, _ in named)
+    )
+    style.size_axis(ax, lines[0].x, axis_label(x), digits=x.startswith("set."))
+    top = style.percent_axis(ax, "share of all FLOPs", max(float(line.height.max()) for line in lines))
+    if top > 50:
+        ax.axhline(50, color=style.QUIET, lw=1.0, ls=DASHED, zorder=1)
+    _drawn(ax, lines, (_ratio, lambda ratio: 100.0001 * ratio / (1 + ratio)))
+    labels.dots(ax, halves)
+    style.beside(ax, [(at / top, text, colour) for at, text, colour in named])
     return figure
+
+
+def _ratio(percents: Any) -> Any:
+    """Shares over what they leave."""
+    return percents / (100.0001 - percents)
 
 
 def memory(swept: Sweep) -> Any:
@@ -97,19 +114,25 @@ def memory(swept: Sweep) -> Any:
     if len(weights) > 1 and len(caches) > 1:  # each cache goes with weights of its own, in one colour
         caches = _lines(swept, x, "memory", lambda rows: kept["cache"][rows], beside=lambda rows: kept["weights"][rows])
         weights = [replace(line, height=kept["weights"][line.rows]) for line in caches]
-        labels = [_labelled(line, "") for line in caches if line.height.any()]
-        legend = "solid: cache · dashed: weights · "
+        named = [_labelled(line, "") for line in caches if line.height.any()]
+        named += [_labelled(line, "weights") for line in weights if not kept["cache"][line.rows].any()]
+        legend = "solid: cache · dashed: weights"
     else:
         weights = [replace(line, colour=style.INK) for line in weights]
-        labels = [_labelled(caches[0], "cache")] if len(caches) == 1 else [_labelled(one, "cache") for one in caches]
+        named = [_labelled(one, "cache") for one in caches]
         alone = len(weights) == 1
-        labels += [_labelled(replace(line, label="" if alone else line.label), "weights") for line in weights]
+        named += [_labelled(replace(line, label="" if alone else line.label), "weights") for line in weights]
         legend = ""
     if len(caches) == 1 and len(weights) > 1:
-        labels[0] = (labels[0][0], _said(replace(caches[0], label="cache"), decimal_bytes(labels[0][0])), labels[0][2])
-    said = f"{setting_of(swept, flops=False, cache=True)} · {legend}dots: the cache is as large as the weights"
+        named[0] = (named[0][0], _said(replace(caches[0], label="cache"), decimal_bytes(named[0][0])), named[0][2])
+    equal = []
+    for cache, weight in zip(caches, weights, strict=True) if legend else ((c, w) for c in caches for w in weights):
+        at = crossing(cache.x, cache.height / weight.height, 1.0)
+        equal += [] if at is None else [(at, _between(cache.x, weight.height, at), cache.colour)]
+    dots = "dots: the cache is as large as the weights" if equal else ""
+    said = " · ".join(filter(None, [setting_of(swept, flops=False, cache=True), stored(swept), legend, dots]))
     title = f"{title_of(swept)}: the cache against the weights"
-    figure, (ax,) = style.page(title, said, left=0.095, right=style.room(label for _, label, _ in labels))
+    figure, (ax,) = style.page(title, said, left=0.095, right=style.room(label for _, label, _ in named))
     style.size_axis(ax, caches[0].x, axis_label(x), digits=x.startswith("set."))
     everything = [v for line in (*caches, *weights) for v in line.height.tolist() if v > 0]
     style.log_axis(ax, "bytes", min(everything) / 1.6, max(everything) * 2, "B")
@@ -117,13 +140,8 @@ def memory(swept: Sweep) -> Any:
     look = {"lw": 1.4, "ls": DASHED} if legend else {"lw": 1.8}
     for line in weights:
         ax.plot(line.x, line.height, color=line.colour, zorder=2, **look)
-    pairs = zip(caches, weights, strict=True) if legend else ((c, w) for c in caches for w in weights)
-    equal = []
-    for cache, weight in pairs:
-        at = crossing(cache.x, cache.height / weight.height, 1.0)
-        equal += [] if at is None else [(at, _between(cache.x, weight.height, at), cache.colour)]
-    _dots(ax, equal, above=True)
-    style.beside(ax, [(ax_height(ax, at), text, colour) for at, text, colour in labels])
+    labels.dots(ax, equal, above=True)
+    style.beside(ax, [(ax_height(ax, at), text, colour) for at, text, colour in named])
     return figure
 
 
@@ -155,7 +173,8 @@ def _lines(
         else:
             colour = style.LINES[len(found) % len(style.LINES)]
             found[key] = Line(group.label, group.x, high, colour, group.rows)
-    return list(found.values())
+    told = labels.told_apart([line.label for line in found.values()], LABEL)
+    return [replace(line, label=label) for line, label in zip(found.values(), told, strict=True)]
 
 
 def together(one: str, other: str) -> str:
@@ -168,23 +187,25 @@ def _said(line: Line, value: str) -> str:
     return f"{line.label}  {value}" if line.label else value
 
 
-def _drawn(ax: Any, lines: list[Line]) -> None:
-    """Lines that are straight between their points; few points are marked: only they were counted."""
+Shape = tuple[Callable[[Any], Any], Callable[[Any], Any]]
+
+
+def _drawn(ax: Any, lines: list[Line], shape: Shape = (lambda value: value, lambda value: value)) -> None:
+    """Lines that are straight between their points; few points are marked: only they were counted.
+
+    `shape` is what of the heights is straight, and the way back.
+    """
     import numpy
 
+    there, back = shape
     for line in lines:
         x, few = line.x, len(line.x) <= MARKED
         if few:  # straight in numbers is curved on a logarithmic axis
-            x = numpy.concatenate([numpy.linspace(a, b, 40) for a, b in pairwise(line.x)])
-        height = numpy.interp(x, line.x, line.height)
+            x = numpy.concatenate([dense(a, b) for a, b in pairwise(line.x)])
+        height = back(numpy.interp(x, line.x, there(line.height)))
         ax.plot(x, height, color=line.colour, lw=2.4, solid_capstyle="round", clip_on=False, zorder=3)
         if few:
             ax.plot(line.x, line.height, "o", color=line.colour, ms=5, clip_on=False, zorder=3)
-
-
-def _flop(value: float) -> str:
-    scale, prefix = style.scale_of(value)
-    return f"{value / scale:.3g} {prefix}FLOP"
 
 
 def ax_height(ax: Any, value: float) -> float:
@@ -206,25 +227,3 @@ def _between(x: Any, height: Any, at: float) -> float:
     import numpy
 
     return float(numpy.interp(at, x, height))
-
-
-def _dots(ax: Any, places: list[tuple[float, float, str]], above: bool = False) -> None:
-    """Places that are worth a word: each says its size, near ones further away from their line than the others."""
-    before, near = -1.0, 0
-    for x, y, colour in sorted(places):
-        across = float(ax.transAxes.inverted().transform(ax.transData.transform((x, y)))[0])
-        near = near + 1 if across - before < 0.085 else 0
-        before = across
-        ax.plot([x], [y], "o", color=colour, ms=7.5, mec="white", mew=1.3, zorder=4)
-        text = ax.annotate(
-            style.number(x),
-            (x, y),
-            xytext=(-7, 12 + 14 * near) if above else (7, -13 - 14 * near),
-            textcoords="offset points",
-            ha="right" if above else "left",
-            color=style.shade(colour),
-            fontsize=10.5,
-            va="center",
-            zorder=5,
-        )
-        style.halo(text)

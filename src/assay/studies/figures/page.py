@@ -6,7 +6,7 @@ from html import escape
 from typing import TYPE_CHECKING, Any
 
 from assay.report.units import digits
-from assay.studies.figures.data import setting_of, title_of
+from assay.studies.figures.data import axis_of, groups, setting_of, stored, title_of
 from assay.studies.shown import headings, spread_rows, usual_columns
 
 if TYPE_CHECKING:
@@ -33,20 +33,21 @@ def page(swept: Sweep, says: str, picture: str) -> str:
     import assay
 
     title = escape(f"{title_of(swept)}: {says}")
+    said = " · ".join(filter(None, [setting_of(swept, cache=True), stored(swept)]))
     picture = picture.replace("<svg ", f'<svg role="img" aria-label="{title}" ', 1)
     return (
         f'<!doctype html>\n<html lang="en">\n<meta charset="utf-8">\n'
         f'<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         f"<title>{title}</title>\n<style>{_STYLE}</style>\n"
         f"<figure>\n{picture}\n</figure>\n{_table(swept)}\n"
-        f"<footer>{escape(setting_of(swept, cache=True))} · counted by assay {escape(assay.__version__)}</footer>\n"
+        f"<footer>{escape(said)} · counted by assay {escape(assay.__version__)}</footer>\n"
         f"</html>\n"
     )
 
 
 def _table(swept: Sweep) -> str:
     names = usual_columns(swept)
-    rows = spread_rows(len(swept), ROWS)
+    rows = _rows(swept)
     head = "".join(f"<th>{escape(name)}</th>" for name in headings(names))
     columns = [[_cell(value) for value in swept.columns[name][rows].tolist()] for name in names]
     body = "\n".join(
@@ -54,6 +55,13 @@ def _table(swept: Sweep) -> str:
     )
     left = f"<p>{len(rows)} of {len(swept):,} rows</p>" if len(rows) < len(swept) else ""
     return f'<div class="scroll"><table>\n<tr>{head}</tr>\n{body}\n</table></div>{left}'
+
+
+def _rows(swept: Sweep) -> list[int]:
+    """Rows of the table: of each line or panel the same places along the axis, both ends among them."""
+    made = groups(swept, axis_of(swept), len(swept), "a table")
+    each = max(2, ROWS // len(made))
+    return [int(group.rows[place]) for group in made for place in spread_rows(len(group.rows), each)]
 
 
 def _cell(value: Any) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
+from warnings import catch_warnings, filterwarnings
 
 from assay.errors import SettingError
 from assay.sources.shown import name as shown
@@ -57,7 +58,8 @@ def draw(swept: Sweep, name: str) -> Any:
 def save(swept: Sweep, name: str, path: str) -> None:
     """Draw a figure into a file. Raises SettingError."""
     sort = sort_of(path)
-    with style.pyplot().rc_context(style.RC):
+    with style.pyplot().rc_context(style.RC), catch_warnings():
+        filterwarnings("ignore", "Glyph .* missing")  # of a name that no font at hand can write
         figure = draw(swept, name)
         try:
             if sort == "html":

@@ -3,26 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from assay.errors import SettingError
+from assay.report.units import short
 from assay.studies.figures import style
 from assay.studies.figures.data import (
+    MARKED,
     PANELS,
     Group,
     axis_label,
-    axis_of,
     by_part,
     colour,
     column,
+    dense,
     following,
     groups,
     in_order,
+    needed,
     part_name,
+    percent,
     setting_of,
     title_of,
     tokens,
 )
+from assay.studies.figures.labels import DOT, fitted
 
 if TYPE_CHECKING:
     from assay.studies.result import Sweep
@@ -58,14 +64,6 @@ def _flops(swept: Sweep, share: bool) -> Any:
     title = f"{title_of(swept)}: where the FLOPs of a token go"
     said = f"forward pass · {setting_of(swept, x=x)}"
     return draw(title, said, x, panels, parts, "FLOP per token", share)
-
-
-def needed(swept: Sweep, what: str) -> str:
-    """The axis of a figure that needs one. Raises SettingError."""
-    x = axis_of(swept)
-    if x is None or len(set(swept.columns[x].tolist())) < 2:
-        raise SettingError(f"{what} is drawn along a size that varies: sweep a context, say, --context 1k:1M")
-    return x
 
 
 def parameters(swept: Sweep, x: str) -> Any:
@@ -109,26 +107,56 @@ def draw(
     label = f"share of {of}" if share else _label(unit, prefix, counts)
     several = len(panels) > 1
     named = [f"{name(part)}  00.0 %" for part in parts[0]]
-    figure, axes = style.page(
-        title, f"{label} · {subtitle}" if several else subtitle, len(panels), right=style.room(named)
-    )
+    said = " · ".join(filter(None, [label, subtitle])) if several else subtitle
+    figure, axes = style.page(title, said, len(panels), right=style.room(named))
     for ax, group, pieces, whole in zip(axes, panels, parts, wholes, strict=True):
-        heights = [100 * value / whole if share else value / scale for value in pieces.values()]
-        shades = [colours(part) or style.QUIET for part in pieces]
-        ax.stackplot(group.x, heights, colors=shades, edgecolor="white", linewidth=0.5)
-        style.size_axis(ax, group.x, axis_label(x), 15 // len(panels) if several else 11, x.startswith("set."))
+        _areas(ax, group.x, pieces, scale, share, [colours(part) or style.QUIET for part in pieces])
+        style.size_axis(ax, group.x, axis_label(x), 15 // len(panels) if several else 11, x.startswith("set."), several)
         if several:
-            style.above(ax, group.label)
+            style.above(ax, _heading(group.label, len(panels)), 10.5)
+        if several and not share:
+            _total(ax, group.x[-1], float(whole[-1]) / scale, (short if counts else style.flop)(float(whole[-1])))
     above = "" if several else label
     if share:
         style.percent_axis(axes[0], above)
     else:
-        style.figure_axis(axes[0], above, top / scale * 1.02)
+        style.figure_axis(axes[0], above, top / scale * (1.09 if several else 1.02))
     if several:
         legend(figure, parts, name, colours, in_order if name is part_name else list)
     else:
         _named(axes[0], parts[0], wholes[0], share, top, name, colours)
     return figure
+
+
+def _areas(ax: Any, x: Any, pieces: Parts, scale: float, share: bool, shades: list[str]) -> None:
+    """The areas; few points are marked: only they were counted, and between them areas are straight in numbers."""
+    import numpy
+
+    few = len(x) <= MARKED
+    fine = numpy.concatenate([dense(a, b) for a, b in pairwise(x)]) if few else x
+    values = [numpy.interp(fine, x, value) if few else value for value in pieces.values()]
+    whole = 0.01 * sum(values) if share else scale
+    ax.stackplot(fine, [value / whole for value in values], colors=shades, edgecolor="white", linewidth=0.5)
+    if few:
+        edge = numpy.full(len(x), 100.0) if share else sum(pieces.values()) / scale
+        ax.plot(x, edge, "o", color=style.INK, ms=4, clip_on=False, zorder=4)
+
+
+def _heading(label: str, panels: int) -> str:
+    """What stands above a panel: the model, and below it what else tells it apart."""
+    most = 86 // panels
+    if len(label) <= most:
+        return label
+    model, _, rest = label.partition(DOT)
+    return "\n".join(fitted(line, most) for line in (model, rest) if line)
+
+
+def _total(ax: Any, x: float, y: float, said: str) -> None:
+    """The whole of a panel, above its last point."""
+    text = ax.annotate(
+        said, (x, y), xytext=(-2, 3), textcoords="offset points", ha="right", va="bottom", fontsize=10, zorder=5
+    )
+    style.halo(text)
 
 
 def _label(unit: str, prefix: str, counts: bool) -> str:
@@ -147,15 +175,9 @@ def _named(ax: Any, parts: Parts, whole: Any, share: bool, top: float, name: Any
         if height > 0:
             middle = below + height / 2
             at = middle / float(whole[-1]) if share else middle / (top * 1.02)
-            labels.append((at, f"{name(part)}  {_percent(height / float(whole[-1]))}", colours(part)))
+            labels.append((at, f"{name(part)}  {percent(height / float(whole[-1]))}", colours(part)))
         below += height
     style.beside(ax, labels)
-
-
-def _percent(share: float) -> str:
-    if share < 0.0005:
-        return "<0.1 %"
-    return f"{100 * share:.0f} %" if share >= 0.0995 else f"{100 * share:.1f} %"
 
 
 def legend(figure: Any, parts: Sequence[Parts], name: Any, colours: Any, order: Any = in_order) -> None:
@@ -164,4 +186,6 @@ def legend(figure: Any, parts: Sequence[Parts], name: Any, colours: Any, order: 
 
     met = dict.fromkeys(part for pieces in parts for part in pieces)
     patches = [Patch(color=colours(part), label=name(part)) for part in order(met)]
-    figure.legend(handles=patches, loc="lower center", ncols=len(patches), fontsize=10.5, handlelength=1.1)
+    rows = 1 if sum(len(name(part)) + 5 for part in met) <= 110 else 2
+    columns = -(-len(patches) // rows)
+    figure.legend(handles=patches, loc="lower center", ncols=columns, fontsize=10.5, handlelength=1.1)
