@@ -10,11 +10,11 @@ from typing import Any
 
 from assay.errors import SettingError
 from assay.kinds import Extent, Visible, kind_of
-from assay.readings.binding import as_model
+from assay.readings.binding import as_model, parted
 from assay.readings.conventions import convention as convention_of
 from assay.readings.count import touches
 from assay.readings.dtypes import bytes_of
-from assay.readings.letters import Bound, Letter, Tie, algebra, symbols_of, value_of
+from assay.readings.letters import Bound, Letter, Tie, algebra, binding, symbols_of, value_of
 from assay.readings.ops import own_weights
 from assay.readings.setting import Setting, setting
 from assay.readings.symbolic import Named, Place, Symbols
@@ -112,12 +112,8 @@ def derive(model: Model | Block, figure: str = "flops", part: str | None = None,
     """
     if figure not in FIGURES:
         raise SettingError(f"figure is {figure!r}; known: {', '.join(FIGURES)}")
-    known = setting.__kwdefaults__ or {}
-    sizes = {name: value for name, value in asked.items() if name not in known}
-    if sizes and isinstance(model, Model):
-        raise SettingError(f"a model has no open sizes; {', '.join(sizes)} cannot be set; what can: {', '.join(known)}")
-    whole = model if isinstance(model, Model) else as_model(model, sizes)
-    given = {name: value for name, value in asked.items() if name in known}
+    given, sizes = parted(asked, setting)
+    whole = as_model(model, sizes, setting)
     return _Fold(whole, figure, part, setting(whole, **given)).derivation()
 
 
@@ -153,7 +149,7 @@ class _Fold:
             sum((stage.times * stage.value for stage in made), start=0),
             named.legend,
             tuple(tie for tie in named.ties if symbols_of(tie.left) & used),
-            tuple(named.bounds),
+            binding(named.bounds),
         )
 
     def _wanted(self, name: str, part: str) -> bool:
@@ -179,7 +175,8 @@ class _Fold:
         shared: list[Step] = []
         for op in place.block.ops:
             values = self._share(place, op, place.numbers, Visible, (here[0], self.seen[0]))
-            formulas = self._share(place, op, place.symbols, lambda _: seen, (here[1], self.seen[1]))
+            general = self._share(place, op, place.symbols, lambda _: seen, (here[1], self.seen[1]))
+            formulas = [self.symbols.decided(formula) for formula in general]
             if self._wanted(segment.name, op.part):
                 for steps, value, formula in zip((each, shared), values, formulas, strict=True):
                     if value != 0 or formula != 0:  # of one expert nothing is added up, of more there is

@@ -121,6 +121,18 @@ def bound(low: Any, high: Any) -> Bound:
     )
 
 
+def binding(bounds: Iterable[Bound]) -> tuple[Bound, ...]:
+    """Those of some bounds that follow from no other one: of n ≥ w and n ≥ w + 1 the second."""
+    kept: list[Bound] = []
+    for one in dict.fromkeys(bounds):
+        room = one.high - one.low
+        if any((room - other.high + other.low).is_nonnegative for other in kept):
+            continue
+        kept = [other for other in kept if not (other.high - other.low - room).is_nonnegative]
+        kept.append(one)
+    return tuple(kept)
+
+
 def symbols_of(expression: Any) -> set[Any]:
     """The symbols of an expression; none of a number."""
     return set(getattr(expression, "free_symbols", ()))
@@ -225,48 +237,54 @@ class Bound:
 def settled(expression: Any, values: Mapping[Any, int]) -> tuple[Any, tuple[Bound, ...]]:
     """The expression with each minimum, maximum and case decided as it is at these values, and what decided it."""
     sympy = algebra()
-    bounds: dict[tuple[Any, Any], None] = {}
-    expression = sympy.sympify(expression)
+    at = _Settling(values)
+    made = sympy.expand(at.settle(sympy.sympify(expression)))
+    return made, tuple(dict.fromkeys(bound(low, high) for low, high in at.bounds))
 
-    def choose(function: Any) -> Any:
-        args = [settle(arg) for arg in function.args]
-        low = isinstance(function, sympy.Min)
-        ordered = sorted(args, key=lambda arg: value_of(arg, values), reverse=not low)
+
+class _Settling:
+    """Decides minima, maxima and cases, and notes as (low, high) what each decision took for granted."""
+
+    def __init__(self, values: Mapping[Any, int]) -> None:
+        self.sympy = algebra()
+        self.values = values
+        self.bounds: dict[tuple[Any, Any], None] = {}
+
+    def settle(self, part: Any) -> Any:
+        """An expression without them."""
+        if isinstance(part, self.sympy.Min | self.sympy.Max):
+            return self._choose(part)
+        if isinstance(part, self.sympy.Piecewise):
+            return self.settle(next(value for value, condition in part.args if self._decide(condition)))
+        if not part.args:
+            return part
+        return part.func(*map(self.settle, part.args))
+
+    def _choose(self, function: Any) -> Any:
+        args = [self.settle(arg) for arg in function.args]
+        low = isinstance(function, self.sympy.Min)
+        ordered = sorted(args, key=lambda arg: value_of(arg, self.values), reverse=not low)
         first = ordered[0]
         for other in ordered[1:]:
             pair = (first, other) if low else (other, first)
             if not (pair[1] - pair[0]).is_nonnegative:
-                bounds[pair] = None
+                self.bounds[pair] = None
         return first
 
-    def branch(cases: Any) -> Any:
-        """The first case that holds."""
-        return next(value for value, condition in cases.args if decide(condition))
-
-    def decide(condition: Any) -> bool:
+    def _decide(self, condition: Any) -> bool:
         """Whether a condition holds: equalities, and what SymPy makes of them where one stands in another."""
+        sympy = self.sympy
         if condition in (sympy.true, sympy.false):
             return bool(condition)
         if isinstance(condition, sympy.ITE):
             first, then, other = condition.args
-            return decide(then if decide(first) else other)
-        if isinstance(condition, sympy.And | sympy.Or | sympy.Not):
-            held = [decide(one) for one in condition.args]
-            return any(held) if isinstance(condition, sympy.Or) else all(held) != isinstance(condition, sympy.Not)
-        amount = settle(condition.lhs - condition.rhs)
-        equal, above = value_of(amount, values) == 0, value_of(amount, values) > 0
-        zero, one = sympy.Integer(0), sympy.Integer(1)
-        bounds[(amount, zero) if equal else (one, amount) if above else (amount, -one)] = None
-        return equal != isinstance(condition, sympy.Ne)
-
-    def settle(part: Any) -> Any:
-        if isinstance(part, sympy.Min | sympy.Max):
-            return choose(part)
-        if isinstance(part, sympy.Piecewise):
-            return settle(branch(part))
-        if not part.args:
-            return part
-        return part.func(*map(settle, part.args))
-
-    made = sympy.expand(settle(expression))
-    return made, tuple(dict.fromkeys(bound(low, high) for low, high in bounds))
+            return self._decide(then if self._decide(first) else other)
+        if isinstance(condition, sympy.Not):
+            return not self._decide(condition.args[0])
+        if isinstance(condition, sympy.And | sympy.Or):
+            held = [self._decide(one) for one in condition.args]
+            return all(held) if isinstance(condition, sympy.And) else any(held)
+        amount = self.settle(condition.lhs - condition.rhs)
+        value, one = value_of(amount, self.values), sympy.Integer(1)
+        self.bounds[(one, amount) if value > 0 else (amount, -one) if value < 0 else (amount, sympy.Integer(0))] = None
+        return (value == 0) != isinstance(condition, sympy.Ne)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from assay.readings.letters import Bound, algebra, bound
+from assay.readings.letters import Bound, algebra, binding, bound, symbols_of
 
 MOST = 10**12  # tokens; what has not happened by then never does
 
@@ -109,11 +109,4 @@ def reduced(difference: Any) -> Any:
 
 def strictest(bounds: Iterable[Bound], length: Any) -> list[Bound]:
     """Those bounds on a length that do not follow from one of the others."""
-    kept: list[tuple[Any, Bound]] = []
-    for one in bounds:
-        room = algebra().expand(one.high - one.low)
-        if length not in room.free_symbols or any((room - other).is_nonnegative for other, _ in kept):
-            continue
-        kept = [(other, held) for other, held in kept if not (other - room).is_nonnegative]
-        kept.append((room, one))
-    return [one for _, one in kept]
+    return [one for one in binding(bounds) if length in symbols_of(one.high - one.low)]

@@ -117,6 +117,7 @@ class Symbols:
         given = placed(segment, self.sizes)
         extent = bind(replace(block, sizes=lettered), given)
         for axis, size in list(extent.sizes.items()):
+            size = extent.sizes[axis] = self.decided(size)
             if axis in given or axis in lettered or numbers.sizes[axis] == 0:
                 continue
             if symbols_of(size) and not size.is_Symbol:
@@ -125,10 +126,25 @@ class Symbols:
                 extent.sizes[axis] = self.letters.of(name, numbers.sizes[axis], "", segment.name, size, says=says)
         return extent
 
+    def decided(self, formula: Size) -> Size:
+        """A formula without what would be if nothing were past, where something is."""
+        if not self.asked.past or is_integer(formula) or not symbols_of(formula):
+            return formula
+        sympy = algebra()
+        context = self.letters.of("c", self.asked.context)
+        later = {context: self.sizes["n"] + sympy.Dummy(positive=True, integer=True)}
+
+        def known(condition: Any) -> Any:
+            made = condition.xreplace(later)
+            return made if made in (sympy.true, sympy.false) else condition
+
+        return formula.replace(sympy.Eq, lambda *sides: known(sympy.Eq(*sides)))
+
     def visible(self, place: Place) -> Extent:
         """The symbols over pairs that the mask lets through, which get a letter of their own."""
 
         def letter(pairs: Any) -> Any:
+            pairs = self.decided(pairs)
             if not symbols_of(pairs) or pairs.is_Symbol or pairs.is_Pow:
                 return pairs
             return self.letters.of("pairs", value_of(pairs, self.letters.values), "", place.segment.name, pairs)

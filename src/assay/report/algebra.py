@@ -10,9 +10,11 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from assay.readings.letters import bound
 from assay.records import dataclass
 
 _POWERS = str.maketrans("0123456789-", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻")
+_CEIL = (("⌈", r"\lceil "), ("⌉", r" \rceil"))
 _BELOW = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
 
 # letters in the order in which a term has them; others stand behind these
@@ -77,12 +79,29 @@ class Script:
             return rf"\left\l{word} {inner} \right\r{word}"
         return f"⌈{inner}⌉" if up else f"⌊{inner}⌋"
 
+    @property
+    def least(self) -> str:
+        """The sign between what is at most as large and what it is held against."""
+        return r"\le" if self.latex else "≤"
+
+    def words(self, text: str) -> str:
+        """Words between formulas."""
+        return rf"\text{{{text}}}" if self.latex else text
+
+    def cases(self, pieces: list[tuple[str, str]]) -> str:
+        """Values, each with when it holds; of the last no other does."""
+        if self.latex:
+            rows = r" \\ ".join(rf"{value} & {condition or self.words('else')}" for value, condition in pieces)
+            return rf"\begin{{cases}} {rows} \end{{cases}}"
+        told = [f"{value} if {condition}" if condition else f"else {value}" for value, condition in pieces]
+        return f"({', '.join(told)})"
+
     def keys(self, expression: str) -> str:
         """An expression of config keys and letters."""
         if not self.latex:
             return expression
         made = re.sub(r"[A-Za-z_][\w.]+", lambda key: rf"\mathtt{{{key[0].replace('_', chr(92) + '_')}}}", expression)
-        for sign, command in (("·", r" \cdot "), ("−", "-"), ("⌊", r"\lfloor "), ("⌋", r" \rfloor")):
+        for sign, command in (("·", r" \cdot "), ("−", "-"), ("⌊", r"\lfloor "), ("⌋", r" \rfloor"), *_CEIL):
             made = made.replace(sign, command)
         return made
 
@@ -198,9 +217,30 @@ def _base(base: Any, script: Script) -> str:
     if isinstance(base, sympy.floor | sympy.ceiling):
         return script.rounded(write(base.args[0], script), isinstance(base, sympy.ceiling))
     if isinstance(base, sympy.Piecewise):
-        value, condition = base.args[0]
-        return f"[{condition}]({write(value, script)})"
+        return script.cases([(write(value, script), _condition(condition, script)) for value, condition in base.args])
     return f"({write(base, script)})" if base.args else str(base)
+
+
+def _condition(condition: Any, script: Script) -> str:
+    """When a case holds; nothing for the one that holds where no other does."""
+    import sympy
+
+    if condition == sympy.true:
+        return ""
+    if isinstance(condition, sympy.And | sympy.Or):
+        word = " and " if isinstance(condition, sympy.And) else " or "
+        return script.words(word).join(_condition(one, script) for one in condition.args)
+    if isinstance(condition, sympy.Eq) and 0 in condition.args and any(map(_at_least_none, condition.args)):
+        (over,) = [arg for one in condition.args if one != 0 for arg in one.args if arg != 0]
+        room = bound(over, sympy.Integer(0))
+        return f"{write(room.low, script)} {script.least} {write(room.high, script)}"
+    return f"{write(condition.lhs, script)} = {write(condition.rhs, script)}"
+
+
+def _at_least_none(expression: Any) -> bool:
+    import sympy
+
+    return isinstance(expression, sympy.Max) and len(expression.args) == 2 and 0 in expression.args
 
 
 def quotient(expression: Any, script: Script = TEXT) -> str:
