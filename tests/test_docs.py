@@ -154,7 +154,7 @@ def _paths(value: object, path: str = "") -> set[str]:
 @pytest.mark.parametrize(
     ("section", "command"),
     [
-        ("# The output that programs rely on", "assay llama-3-8b --tokens 16k --generate 4 --json"),
+        ("# The JSON output", "assay llama-3-8b --tokens 16k --generate 4 --json"),
         (
             "## `assay train MODEL --json`",
             "assay train llama-3-8b --tokens 15T --context 8192 --gpu h100 --mfu 0.4 --law kaplan --json",
