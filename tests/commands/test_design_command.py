@@ -49,6 +49,28 @@ def test_the_rule(capsys: pytest.CaptureFixture[str]) -> None:
     code, out, _ = run(capsys, "design", "--rule")
     assert code == 0
     assert "width / layers" in out
+    code, held, _ = run(capsys, "design", "--rule", "--json")
+    assert (code, json.loads(held)["rule"]) == (0, out.strip())
+
+
+def test_files_and_json(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    """What is asked for beside files is printed, too, and nothing else."""
+    words = ("--params", "1B", "--number", "2", "--json")
+    code, out, _ = run(capsys, "design", *words, "--write", str(tmp_path))
+    assert (code, out) == (0, run(capsys, "design", *words)[1])
+    assert {p.read_text() for p in tmp_path.glob("*.toml")} == {p["description"] for p in json.loads(out)["proposals"]}
+
+
+def test_where_no_target_is_met(capsys: pytest.CaptureFixture[str]) -> None:
+    """A vocabulary of 128,000 is more than 30 million parameters at the narrowest width that is looked at."""
+    code, out, _ = run(capsys, "design", "--params", "30M", "--json")
+    offs = [p["off"] for p in json.loads(out)["proposals"]]
+    assert code == 0
+    assert offs == sorted(offs)
+    assert 0.01 < offs[0] <= offs[-1] <= 0.25
+    said = run(capsys, "design", "--params", "30M")[1]
+    assert "none is within 1.0 % of every target: the nearest first" in said
+    assert "come first" not in said
 
 
 @pytest.mark.parametrize(

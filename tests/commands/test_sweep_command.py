@@ -90,6 +90,18 @@ def test_lists_of_what_there_is(capsys: pytest.CaptureFixture[str]) -> None:
     columns = answer(capsys, "sweep", "llama-3-8b", "--columns", "list").splitlines()
     assert {"setting.context", "flops.by_part.mlp", "blocks.layer.flops", "attention.scores"} <= set(columns)
     assert "matmul" in answer(capsys, "sweep", "--convention", "list")
+    held = json.loads(answer(capsys, "sweep", "--figure", "list", "--json"))["figures"]
+    assert [[name, *says.split()] for name, says in held.items()] == [line.split() for line in figures]
+    assert json.loads(answer(capsys, "sweep", "llama-3-8b", "--columns", "list", "--json"))["columns"] == columns
+
+
+def test_rows_are_printed_beside_files(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    """What is asked for is printed, and nothing else, so that it can be read on."""
+    words = ("llama-3-8b", "--tokens", "1,2", "--columns", "tokens,flops.total")
+    for option in ("--json", "--csv"):
+        out = answer(capsys, "sweep", *words, option, "--write", str(tmp_path / "a.csv"))
+        assert out == answer(capsys, "sweep", *words, option)
+    assert (tmp_path / "a.csv").read_text() == answer(capsys, "sweep", *words, "--csv")
 
 
 def test_columns_of_attention(capsys: pytest.CaptureFixture[str]) -> None:

@@ -44,7 +44,8 @@ def run(words: list[str]) -> Answer:
     parser = _parser()
     args = parser.parse_args(words)
     if args.rule:
-        return as_text((shapes.__doc__ or "").strip().splitlines())
+        rule = (shapes.__doc__ or "").strip()
+        return as_json({"assay": version(), "rule": rule}) if args.json else as_text(rule.splitlines())
     targets = Targets(
         *(
             None if text is None else parse_size(text, option)
@@ -59,11 +60,10 @@ def run(words: list[str]) -> Answer:
         parser.error("a design needs a target: --params, --flops-per-token, or both")
     frame, within = _frame(args), _decimal(args.within, "--within", 0, 100) / 100
     made = search(targets, frame, parse_size(args.number, "--number"), within)
-    if args.write is not None:
-        return as_text(write(made, args.write))
+    written = [] if args.write is None else write(made, args.write)
     if args.json:
         return as_json(to_json(made, targets, frame, within, version()))
-    return as_text(report(made, targets, frame, within, style_of_stdout()))
+    return as_text(written or report(made, targets, frame, within, style_of_stdout()))
 
 
 def _parser() -> Parser:

@@ -6,7 +6,7 @@ from argparse import Namespace
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from assay.commands.frame import Answer, Parser, as_text
+from assay.commands.frame import Answer, Parser, as_json, as_text, version
 from assay.commands.options import list_conventions, setting_options, split_size
 from assay.errors import SettingError
 from assay.report.progress import Progress
@@ -55,15 +55,19 @@ def run(words: list[str]) -> Answer:
     if args.convention == "list":
         return list_conventions(style_of_stdout(), args.json)
     if args.figure == "list":
-        return as_text(_figures())
+        return as_json({"assay": version(), "figures": _figures()}) if args.json else as_text(_listed(_figures()))
     if not args.models:
         parser.error("MODEL is missing: a config.json, a preset, or org/name")
     _check_endings(args)
     asked = _plan(args, smooth=False)
     if args.columns == "list":
-        return as_text(list(corners(asked, True)))
+        names = list(corners(asked, True))
+        return as_json({"assay": version(), "columns": names}) if args.json else as_text(names)
+    printed = args.csv or args.json
+    if printed and len(asked) > EXACT:
+        raise SettingError(f"{digits(len(asked))} rows are too many to print; --write FILE.csv writes them to a file")
     made = [*_written(args, asked), *_drawn(args)]
-    return as_text(made) if made else _printed(args, asked)
+    return as_text(made) if made and not printed else _printed(args, asked)
 
 
 def _parser() -> Parser:
@@ -90,11 +94,17 @@ def _parser() -> Parser:
     return made
 
 
-def _figures() -> list[str]:
-    from assay.report.table import table
+def _figures() -> dict[str, str]:
+    """What each figure shows."""
     from assay.studies.figures import FIGURES
 
-    return table([[figure.name, figure.says] for figure in FIGURES.values()], "<<", indent="")
+    return {figure.name: figure.says for figure in FIGURES.values()}
+
+
+def _listed(says: dict[str, str]) -> list[str]:
+    from assay.report.table import table
+
+    return table(list(map(list, says.items())), "<<", indent="")
 
 
 def _check_endings(args: Namespace) -> None:
@@ -200,8 +210,6 @@ def _printed(args: Namespace, asked: Plan) -> str:
     from assay.studies.names import chosen
     from assay.studies.shown import moves, report
 
-    if (args.csv or args.json) and len(asked) > EXACT:
-        raise SettingError(f"{digits(len(asked))} rows are too many to print; --write FILE.csv writes them to a file")
     wanted, figure = _columns(args), _figure(args)
     progress = Progress("counting")
     try:

@@ -35,6 +35,7 @@ NEEDS = "designs are counted in arrays, and NumPy is not installed; pip install 
 MOST = 5_000_000  # shapes that are weighed
 DEPTHS = 3  # of one width that are proposed, where widths are free
 FAR = 0.25  # off a target: beyond it nothing is proposed
+SAYS = {"parameters": "parameters", "flops_per_token": "FLOPs a token", "cache_per_token": "bytes of cache a token"}
 SIZES = ("width", "layers", "heads", "kv_heads", "head_width", "inner")
 
 
@@ -171,12 +172,11 @@ def search(targets: Targets, frame: Frame, number: int, within: float) -> tuple[
         if len(kept) >= number:
             break
     made = [_proposal(targets, frame, {name: int(shapes[name][place]) for name in SIZES}) for place in kept.values()]
-    if made[0].off > FAR:
-        near = ", ".join(
-            f"{plain(value)} {name.replace('_', ' ')}" for name, (value, _) in targets.of(made[0].count).items()
-        )
-        raise SettingError(f"no shape comes near what is asked: the nearest has {near}")
-    return tuple(made)
+    near = [one for one in made if one.off <= FAR]
+    if not near:
+        has = ", ".join(f"{plain(value)} {SAYS[name]}" for name, (value, _) in targets.of(made[0].count).items())
+        raise SettingError(f"no shape comes near what is asked: the nearest has {has}")
+    return tuple(near)
 
 
 def _proposal(targets: Targets, frame: Frame, sizes: Mapping[str, int]) -> Proposal:

@@ -15,8 +15,11 @@ if TYPE_CHECKING:
     from assay.studies.design import Frame, Proposal, Targets
 
 HEAD = ("width", "layers", "heads", "kv", "MLP", "parameters", "FLOPs a token", "cache a token", "off", "strange")
-RULE = (
+MET = (
     "those within {within} of every target come first, the most usual shape first; then the others, the nearest first. "
+)
+UNMET = "none is within {within} of every target: the nearest first. "
+RULE = (
     "off: of the target that is missed most. strange: 0 for what most published dense decoders have; "
     "`assay design --rule` says how it is counted"
 )
@@ -45,7 +48,8 @@ def report(made: Sequence[Proposal], targets: Targets, frame: Frame, within: flo
         for place, p in enumerate(made, 1)
     ]
     lines += table(rows, "<" + ">" * 10, head, style, indent="")
-    lines += ["", *wrap(RULE.format(within=share(within, 1)), "")]
+    order = MET if any(p.off <= within for p in made) else UNMET
+    lines += ["", *wrap(order.format(within=share(within, 1)) + RULE, "")]
     lines += ["", style.bold(f"the first, {digits(made[0].count.parameters.total)} parameters, as a description")]
     return [*lines, *(f"  {line}".rstrip() for line in made[0].description.splitlines())]
 
