@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import pytest
 from hypothesis import assume
 from hypothesis import strategies as st
-from witnessed.base import SIZES
 
 from assay.kinds import Extent, Stepped, Visible, kind_of
 from assay.readings.binding import bind
@@ -107,14 +106,38 @@ def landing(figures: Callable[[Sizing], Figures], sizes: Sizing, data: st.DataOb
     name = data.draw(st.sampled_from(sorted({name for name, _ in reached})), "figure")
     axis = data.draw(st.sampled_from([axis for known, axis in reached if known == name]), "axis")
 
-    def least(bound: int) -> int:
-        """The least size with which the figure reaches a bound."""
-        return bisect_left(range(EXACT), bound, lo=1, key=lambda size: figures({**sizes, axis: size})[name])
+    def reached_by(size: int) -> int:
+        return int(figures({**sizes, axis: size})[name])
 
-    low, high = least(EXACT // 2), least(EXACT)
+    low, high = (least(reached_by, bound) for bound in (EXACT // 2, EXACT))
     assume(low < high)
     drawn = data.draw(st.lists(st.integers(0, EXACT), min_size=8, max_size=8), "places")
     return [{**sizes, axis: low + place % (high - low)} for place in (0, -1, *drawn)]
+
+
+def least(figure: Callable[[int], int], bound: int) -> int:
+    """The least size whose figure reaches a bound that 2**53 reaches.
+
+    By false position, the end that stays drawn nearer, and halved where it stays long: figures are sums of few powers
+    of a size, so a fifth of the steps of halving alone.
+    """
+    low, high, stays = 1, EXACT, 0
+    under, over = figure(low) - bound, figure(high) - bound
+    if under >= 0:
+        return low
+    while high - low > 1:
+        if high > 2 * low:
+            found = math.isqrt(low * high)
+        elif abs(stays) > 2:
+            found = (low + high) // 2
+        else:
+            found = low + (high - low) * under // (under - over)
+        found = min(max(found, low + 1), high - 1)
+        if (past := figure(found) - bound) < 0:
+            low, under, over, stays = found, past, over // 2 if stays < 0 else over, min(stays, 0) - 1
+        else:
+            high, over, under, stays = found, past, under // 2 if stays > 0 else under, max(stays, 0) + 1
+    return high
 
 
 def as_arrays(rows: list[Sizing]) -> dict[Any, Any]:
@@ -141,7 +164,3 @@ def symbol(name: str) -> Any:
 def rows_of(width: int) -> st.SearchStrategy[list[list[int]]]:
     """Three settings of so many sizes."""
     return st.lists(st.lists(floats_at, min_size=width, max_size=width), min_size=3, max_size=3)
-
-
-AXES = list(SIZES)
-SYMBOLS = {axis: symbol(axis) for axis in AXES}

@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 from agreeing import (
     CONVENTIONS,
-    SYMBOLS,
     Figures,
     as_arrays,
     check_array,
@@ -262,9 +261,9 @@ def test_each_setting_alone(name: str, swept: str, data: st.DataObject) -> None:
     ints = [totals(model, **{**fixed, swept: value}) for value in values]
     for dtype in ("int64", "float64"):
         check_array(totals(model, **{**fixed, swept: numpy.array(values, dtype=dtype)}), ints)
-    formulas = totals(model, **{**fixed, swept: SYMBOLS["n"]})
+    formulas = totals(model, **{**fixed, swept: symbol("n")})
     for value, right in zip(values, ints, strict=True):
-        assert substituted(formulas, {SYMBOLS["n"]: value}) == right
+        assert substituted(formulas, {symbol("n"): value}) == right
 
 
 def test_int64_would_wrap() -> None:

@@ -12,76 +12,91 @@ from typing import Any
 
 import pytest
 from agreeing import (
-    AXES,
-    SYMBOLS,
     Figures,
     as_arrays,
     check_array,
     check_exact,
     columns,
     few,
+    floats_at,
     held,
     landing,
-    numpy,
-    rows_of,
     sizes_at,
     substituted,
+    symbol,
 )
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from witness import WITNESSES
-from witnessed.base import Witness
+from witnessed.base import SIZES
 
 from assay.spec import Block, parse_lines
 
 
-def witness_block(witness: Witness) -> Block:
-    return Block("block", parse_lines(witness.text), {})
+def axes_of(made: Block) -> list[str]:
+    """The axes that a block's figures are made of: its own and the pass's. Another would only cost its drawing."""
+    return [axis for axis in SIZES if axis in {*made.axes(), "b", "n", "past"}]
+
+
+def row_of(made: Block, each: st.SearchStrategy[int]) -> st.SearchStrategy[dict[str, int]]:
+    """A size for each axis of a block."""
+    return st.fixed_dictionaries(dict.fromkeys(axes_of(made), each))
+
+
+def three(made: Block, each: st.SearchStrategy[int]) -> st.SearchStrategy[list[dict[str, int]]]:
+    """Three sizes for each."""
+    return st.lists(row_of(made, each), min_size=3, max_size=3)
 
 
 @cache
-def witness_formulas(text: str) -> Figures:
+def block_of(text: str) -> Block:
+    return Block("block", parse_lines(text), {})
+
+
+@cache
+def formulas_of(text: str) -> Figures:
     """Every column with a symbol for every axis."""
-    return columns(Block("block", parse_lines(text), {}), SYMBOLS)
+    return columns(block_of(text), {axis: symbol(axis) for axis in axes_of(block_of(text))})
 
 
-@pytest.mark.parametrize("witness", WITNESSES, ids=[w.line for w in WITNESSES])
+EACH_KIND = pytest.mark.parametrize("text", [w.text for w in WITNESSES], ids=[w.line for w in WITNESSES])
+
+
+@EACH_KIND
 @settings(max_examples=10)
-@given(values=st.lists(sizes_at, min_size=len(AXES), max_size=len(AXES)))
-def test_kinds_as_symbols(witness: Witness, values: list[int]) -> None:
-    ints = dict(zip(AXES, values, strict=True))
-    formulas = witness_formulas(witness.text)
-    named = {SYMBOLS[axis]: value for axis, value in ints.items()}
-    assert substituted(formulas, named) == columns(witness_block(witness), ints)
+@given(data=st.data())
+def test_kinds_as_symbols(text: str, data: st.DataObject) -> None:
+    ints = data.draw(row_of(block_of(text), sizes_at))
+    named = {symbol(axis): value for axis, value in ints.items()}
+    assert substituted(formulas_of(text), named) == columns(block_of(text), ints)
 
 
-@pytest.mark.parametrize("witness", WITNESSES, ids=[w.line for w in WITNESSES])
+@EACH_KIND
 @settings(max_examples=15)
 @given(data=st.data())
-def test_kinds_as_arrays(witness: Witness, data: st.DataObject) -> None:
-    rows = [dict(zip(AXES, row, strict=True)) for row in data.draw(rows_of(len(AXES)))]
-    arrays = {axis: numpy.array([float(row[axis]) for row in rows]) for axis in AXES}
-    block = witness_block(witness)
-    check_array(columns(block, arrays), [columns(block, row) for row in rows])
-
-
-@pytest.mark.parametrize("witness", WITNESSES, ids=[w.line for w in WITNESSES])
-@settings(max_examples=10)
-@given(data=st.data())
-def test_kinds_as_arrays_to_the_last_bit(witness: Witness, data: st.DataObject) -> None:
-    block = witness_block(witness)
-    sizes = dict(zip(AXES, data.draw(st.lists(few, min_size=len(AXES), max_size=len(AXES))), strict=True))
-    rows = landing(lambda row: columns(block, row), sizes, data)
+def test_kinds_as_arrays(text: str, data: st.DataObject) -> None:
+    block = block_of(text)
+    rows = data.draw(three(block, floats_at))
     check_array(columns(block, as_arrays(rows)), [columns(block, row) for row in rows])
 
 
-@pytest.mark.parametrize("witness", WITNESSES, ids=[w.line for w in WITNESSES])
+@EACH_KIND
+@settings(max_examples=10)
+@given(data=st.data())
+def test_kinds_as_arrays_to_the_last_bit(text: str, data: st.DataObject) -> None:
+    block = block_of(text)
+    rows = landing(lambda row: columns(block, row), data.draw(row_of(block, few)), data)
+    check_array(columns(block, as_arrays(rows)), [columns(block, row) for row in rows])
+
+
+@EACH_KIND
 @settings(max_examples=5)
-@given(rows=st.lists(st.lists(sizes_at, min_size=len(AXES), max_size=len(AXES)), min_size=3, max_size=3))
-def test_kinds_as_arrays_of_ints(witness: Witness, rows: list[list[int]]) -> None:
-    arrays = {axis: held(column) for axis, column in zip(AXES, zip(*rows, strict=True), strict=True)}
-    block = witness_block(witness)
-    check_exact(columns(block, arrays), [columns(block, dict(zip(AXES, row, strict=True))) for row in rows])
+@given(data=st.data())
+def test_kinds_as_arrays_of_ints(text: str, data: st.DataObject) -> None:
+    block = block_of(text)
+    rows = data.draw(three(block, sizes_at))
+    arrays = {axis: held([row[axis] for row in rows]) for axis in rows[0]}
+    check_exact(columns(block, arrays), [columns(block, row) for row in rows])
 
 
 ATTENDS = """
@@ -114,21 +129,26 @@ MASKED = {
 
 def masked(mask: str, sizes: Mapping[str, Any]) -> Figures:
     """Every column but what one more token adds: a mean, and so perhaps a fraction, for entries of several tokens."""
-    found = columns(Block("block", parse_lines(MASKED[mask] + ATTENDS), {}), sizes)
+    found = columns(around(mask), sizes)
     return {name: figure for name, figure in found.items() if not name.endswith("grows")}
+
+
+def around(mask: str) -> Block:
+    """Attention with this mask."""
+    return block_of(MASKED[mask] + ATTENDS)
 
 
 @cache
 def masked_formulas(mask: str) -> Figures:
-    return masked(mask, SYMBOLS)
+    return masked(mask, {axis: symbol(axis) for axis in axes_of(around(mask))})
 
 
 @pytest.mark.parametrize("mask", MASKED)
 @settings(max_examples=10)
-@given(values=st.lists(sizes_at, min_size=len(AXES), max_size=len(AXES)))
-def test_masks_as_symbols(mask: str, values: list[int]) -> None:
-    ints = dict(zip(AXES, values, strict=True))
-    named = {SYMBOLS[axis]: value for axis, value in ints.items()}
+@given(data=st.data())
+def test_masks_as_symbols(mask: str, data: st.DataObject) -> None:
+    ints = data.draw(row_of(around(mask), sizes_at))
+    named = {symbol(axis): value for axis, value in ints.items()}
     assert substituted(masked_formulas(mask), named) == masked(mask, ints)
 
 
@@ -136,7 +156,7 @@ def test_masks_as_symbols(mask: str, values: list[int]) -> None:
 @settings(max_examples=15)
 @given(data=st.data())
 def test_masks_as_arrays(mask: str, data: st.DataObject) -> None:
-    rows = [dict(zip(AXES, row, strict=True)) for row in data.draw(rows_of(len(AXES)))]
+    rows = data.draw(three(around(mask), floats_at))
     check_array(masked(mask, as_arrays(rows)), [masked(mask, row) for row in rows])
 
 
@@ -144,9 +164,5 @@ def test_masks_as_arrays(mask: str, data: st.DataObject) -> None:
 @settings(max_examples=20)
 @given(data=st.data())
 def test_masks_as_arrays_to_the_last_bit(mask: str, data: st.DataObject) -> None:
-    sizes = dict(zip(AXES, data.draw(st.lists(few, min_size=len(AXES), max_size=len(AXES))), strict=True))
-    rows = landing(lambda row: masked(mask, row), sizes, data)
+    rows = landing(lambda row: masked(mask, row), data.draw(row_of(around(mask), few)), data)
     check_array(masked(mask, as_arrays(rows)), [masked(mask, row) for row in rows])
-
-
-# -- one setting at a time -------------------------------------------------------------------------------------------
