@@ -205,3 +205,12 @@ def test_the_rule_is_after_published_decoders() -> None:
     assert len(found) > 80
     assert sum(value <= 0.5 for value in found) > 0.66 * len(found)
     assert sum(value == 0 for value in found) > 0.2 * len(found)
+
+
+@pytest.mark.parametrize(("parameters", "cache"), [(297_784_399_961, 34_065), (92_500_000_000, 62_000)])
+def test_small_caches_of_large_models_are_met(parameters: int, cache: int) -> None:
+    """With one or two heads of keys and values for all queries: 2 x layers x heads x 128 x 2 bytes."""
+    best = assay.design(parameters, cache_per_token=cache, number=1)[0]
+    assert best.off <= 0.01
+    s = best.sizes
+    assert abs(2 * s["layers"] * s["kv_heads"] * s["head_width"] * 2 / cache - 1) <= 0.01

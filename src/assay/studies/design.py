@@ -28,6 +28,7 @@ DEEPEST = 256
 ASPECT = (16, 320)  # width over layers: beyond, nothing is looked for
 RATIO = (1, 8)  # width of the MLP over that of the model
 SHARING = (1, 2, 4, 8, 16)  # query heads of a key/value head
+FEWEST = (8, 4, 2, 1)  # key/value heads, however many query heads there are
 HEADS = (64, 128)  # widths of a head
 VOCABULARY = 128_000
 CONTEXT = 2048
@@ -248,8 +249,8 @@ def _bases(numpy: Any, frame: Frame) -> dict[str, Any]:
 
 
 def _groups(heads: int) -> set[int]:
-    """Numbers of key/value heads: as many, a half, a quarter and so on, and eight, as many models have."""
-    return {heads // share for share in SHARING if heads % share == 0} | ({8} if heads % 8 == 0 else set())
+    """Numbers of key/value heads: as many, a half, a quarter and so on; and eight or fewer, down to one for all."""
+    return {heads // share for share in SHARING if heads % share == 0} | {few for few in FEWEST if heads % few == 0}
 
 
 def _heads(width: int, frame: Frame) -> Iterable[tuple[int, int]]:
