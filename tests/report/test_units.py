@@ -130,6 +130,8 @@ def test_four_digits_are_within_half_of_the_last(value: int) -> None:
         ("1,234.5", 1234.5),
         ("989.4T", 989_400_000_000_000),
         ("0.001", 0.001),
+        ("1e-3", 0.001),
+        ("250e-1", 25),
     ],
 )
 def test_numbers_as_written(text: str, value: float) -> None:
@@ -144,7 +146,27 @@ def test_shares_as_written(text: str, value: float) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["", "0", "0.0", "-1", "+1", "1e-3", "1e31", "2e30", "nan", "inf", "1,00", "٣", "1m", "40%", "1.2.3", "e5", ".5"],
+    [
+        "",
+        "0",
+        "0.0",
+        "-1",
+        "+1",
+        "0e-3",
+        "1e-400",
+        "1e-",
+        "1e31",
+        "2e30",
+        "nan",
+        "inf",
+        "1,00",
+        "٣",
+        "1m",
+        "40%",
+        "1.2.3",
+        "e5",
+        ".5",
+    ],
 )
 def test_what_is_no_number_is_refused(text: str) -> None:
     with pytest.raises(

@@ -49,8 +49,10 @@ def model_options(parser: Parser, json: bool = True) -> None:
     )
 
 
-def word(text: str, _option: str) -> str:
-    """What is read later, where it is known what it may be."""
+def word(text: str, option: str) -> str:
+    """What is read later, where it is known what it may be. Raises SettingError for none."""
+    if not text.strip():
+        raise SettingError(f"{option} is {text!r}; it must say something, as --help has it")
     return text
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from assay.commands.options import LATENT, Option, Options, share, size
 from assay.errors import SettingError
 from assay.report.units import parse_size, shorten
@@ -14,7 +16,7 @@ def again(text: str, option: str) -> int | str:
 
 def dropout(text: str, option: str) -> float:
     """The rate of a dropout, 0.1 or 10%, 0 for none. Raises SettingError."""
-    if text.strip() in ("0", "0.0", "0%"):
+    if re.fullmatch(r"(0+\.?0*|\.0+)%?", text.strip()):
         return 0.0
     try:
         return float(share(text, option))

@@ -48,7 +48,7 @@ def parse_size(text: str, name: str, least: int = 1) -> int:
     return value
 
 
-_DECIMAL = r"([0-9]{1,40}|[0-9]{1,3}(?:,[0-9]{3}){1,12})(\.[0-9]{1,20})?(?:[eE]\+?([0-9]{1,2}))?\s*([A-Za-z]*|%)"
+_DECIMAL = r"([0-9]{1,40}|[0-9]{1,3}(?:,[0-9]{3}){1,12})(\.[0-9]{1,20})?(?:[eE]([+-]?[0-9]{1,2}))?\s*([A-Za-z]*|%)"
 
 
 def parse_number(text: str, name: str, percent: bool = False) -> int | float:
@@ -61,8 +61,9 @@ def parse_number(text: str, name: str, percent: bool = False) -> int | float:
     value, divisor = 0, 1
     if match is not None and match[4] in known:
         digits_behind = (match[2] or ".").removeprefix(".")
-        value = int(match[1].replace(",", "") + digits_behind) * _tens(int(match[3] or 0)) * known[match[4]]
-        divisor = _tens(len(digits_behind) + (2 if match[4] == "%" else 0))
+        power = int(match[3] or 0)
+        value = int(match[1].replace(",", "") + digits_behind) * _tens(max(0, power)) * known[match[4]]
+        divisor = _tens(len(digits_behind) + max(0, -power) + (2 if match[4] == "%" else 0))
     if match is None or not 0 < value <= LARGEST * divisor:
         example = "0.4 or 40%" if percent else "2.5, 60k or 3.8e25"
         raise SettingError(f"{name} is {shorten(text)!r}; it must be a number above 0, such as {example}")

@@ -220,9 +220,8 @@ class _Question:
         self.needs = Needs(model)
         self.room = self.room_of(found)
         if self.room < 1:
-            raise SettingError(
-                f"reserve is {self.reserve(found):,} bytes; {found.title} has {found.memory:,} and nothing is left"
-            )
+            of = f"{found.memory:,}" if self.share == 1 else f"{found.memory:,}, of which {self.share:g} may be used,"
+            raise SettingError(f"reserve is {self.reserve(found):,} bytes; {found.title} has {of} and nothing is left")
 
     def reserve(self, found: Chip) -> int:
         """Bytes of a chip that are not for the model."""
