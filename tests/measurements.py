@@ -110,13 +110,19 @@ def passed(record: dict[str, Any]) -> Compared:
     return Compared(f"{title(record)}", "peak_bytes", held.total, measured)
 
 
+def signed(error: float) -> str:
+    """An error in percent; without a sign where it rounds to none."""
+    said = f"{error:+.3%}"
+    return said if said.strip("+-0.%") else said[1:]
+
+
 def inference_table() -> str:
     """Every record of a pass forward."""
     lines = ["| model, batch × tokens | logits | said | measured | error |", "|---|---|---:|---:|---:|"]
     for record in PASSED:
         one = passed(record)
         logits = "all" if record.get("logits_to_keep") == 0 else "last"
-        kept = f"{one.said / 1e9:.3f} GB | {one.measured / 1e9:.3f} GB | {one.error:+.3%}"
+        kept = f"{one.said / 1e9:.3f} GB | {one.measured / 1e9:.3f} GB | {signed(one.error)}"
         lines.append(f"| {one.name} | {logits} | {kept} |")
     return "\n".join(lines)
 
@@ -128,7 +134,7 @@ def training_table() -> str:
     lines = ["| model, batch × tokens, precision, attention | " + " | ".join(heads) + " | measured peak |"]
     lines.append("|---|" + "---:|" * (len(heads) + 1))
     for name, figures in rows:
-        errors = [f"{figure.error:+.3%}" for figure in figures]
+        errors = [signed(figure.error) for figure in figures]
         lines.append(f"| {name} | {' | '.join(errors)} | {figures[-1].measured / 1e9:.2f} GB |")
     for word, fold in (("worst", max), ("mean", mean)):
         each = [fold(abs(figures[i].error) for _, figures in rows) for i in range(len(heads))]

@@ -40,7 +40,7 @@ def report(read: Sequence[Support], refused: Sequence[Refused], style: Style) ->
     else:
         made += ["", *LEGEND]
     if apart := [f"  {one.model_type}: {says}" for one, says in _apart(read)]:
-        made += ["", style.bold("of less, or of more"), *apart]
+        made += ["", style.bold("counted with a reservation"), *apart]
     if unrun := _by_reason((why, one.model_type) for one in read for why in one.not_run):
         made += ["", style.bold("not run, or without towers")]
         for why, types in unrun:
@@ -68,7 +68,7 @@ def markdown(read: Sequence[Support], refused: Sequence[Refused]) -> str:
             for one, _ in own
         ]
         lines.append("")
-    lines += ["## Of less, or of more", ""]
+    lines += ["## Counted with a reservation", ""]
     lines += [f"- `{one.model_type}`: {says}" for one, says in _apart(read)]
     lines += ["", "## Not run", "", "| why | `model_type` |", "|---|---|"]
     unrun = _by_reason((why, one.model_type) for one in read for why in one.not_run)
