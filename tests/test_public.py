@@ -320,3 +320,23 @@ def test_counts_print_what_people_ask_for() -> None:
     assert str(one + assay.count(model, tokens=2)).startswith("a sum over several settings\n")
     unknown = assay.load(LLAMA | {"quantization_config": {"quant_method": "hqq"}})
     assert str(assay.count(unknown, tokens=1)).splitlines()[3].split() == ["weight", "bytes", "unknown"]
+
+
+@pytest.mark.parametrize(
+    ("asked", "word"),
+    [
+        (lambda value: assay.count(assay.load("gpt-2"), convention=value), "convention"),
+        (lambda value: assay.count(assay.load("gpt-2"), logits=value), "logits"),
+        (lambda value: assay.count(assay.load("gpt-2"), latent=value), "latent"),
+        (lambda value: assay.memory(assay.load("gpt-2"), policy=value), "policy"),
+        (lambda value: assay.memory(assay.load("gpt-2"), attention=value), "attention"),
+        (lambda value: assay.training(assay.load("gpt-2"), attention=value), "attention"),
+        (lambda value: assay.training(assay.load("gpt-2"), precision=value), "precision"),
+        (lambda value: assay.states(assay.load("gpt-2"), optimizer=value), "optimizer"),
+        (lambda value: assay.training_memory(assay.load("gpt-2"), device=value), "device"),
+    ],
+)
+@pytest.mark.parametrize("value", ["none such", None, 3, ["fused"], {"all": 1}])
+def test_a_word_that_is_none_of_those_known(asked: Any, word: str, value: Any) -> None:
+    with pytest.raises(assay.SettingError, match=rf"^{word} is {re.escape(repr(value))}; known: \w+"):
+        asked(value)

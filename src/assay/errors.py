@@ -19,7 +19,7 @@ except assay.AssayError as error:
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 
 class AssayError(Exception):
@@ -62,6 +62,13 @@ class BuildError(AssayError):
 
 class HardwareError(AssayError):
     """A chip that is not in the catalogue, or a figure of it that it lacks."""
+
+
+def among(value: object, what: str, known: Collection[str], error: type[AssayError] = SettingError) -> str:
+    """A word that must be one of some. Raises the error, which names it and lists them."""
+    if not isinstance(value, str) or value not in known:
+        raise error(f"{what} is {value!r}; known: {', '.join(known)}")
+    return value
 
 
 def no_model(value: object, wanted: str = "a model") -> SettingError:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from assay.errors import BuildError
+from assay.errors import BuildError, among
 from assay.spec import Block, Model
 
 if TYPE_CHECKING:
@@ -40,8 +40,7 @@ def build(
     Raises BuildError for what cannot be run, and where PyTorch is not installed.
     """
     need_torch()
-    if attention not in ATTENTION:
-        raise BuildError(f"attention is {attention!r}; known: {', '.join(ATTENTION)}")
+    among(attention, "attention", ATTENTION, BuildError)
     import torch
 
     from assay.execution.initial import initialize

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from assay.errors import SettingError
+from assay.errors import among
 from assay.kinds import Work
 from assay.records import dataclass
 from assay.size import Size
@@ -71,7 +71,4 @@ CONVENTIONS = {
 
 def convention(name: object) -> Convention:
     """The convention of that name. Raises SettingError."""
-    found = CONVENTIONS.get(name) if isinstance(name, str) else None
-    if found is None:
-        raise SettingError(f"convention is {name!r}; known: {', '.join(CONVENTIONS)}")
-    return found
+    return CONVENTIONS[among(name, "convention", CONVENTIONS)]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from assay.errors import SettingError
+from assay.errors import among
 from assay.records import dataclass
 from assay.size import rate
 
@@ -114,7 +114,4 @@ LAWS: dict[str, Law] = {
 
 def law(name: str) -> Law:
     """The law of a name. Raises SettingError."""
-    found = LAWS.get(name)
-    if found is None:
-        raise SettingError(f"law is {name!r}; known: {', '.join(LAWS)}")
-    return found
+    return LAWS[among(name, "law", LAWS)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Protocol
 
-from assay.errors import SettingError
+from assay.errors import SettingError, among
 from assay.hardware import DTYPES, Chip, chip
 from assay.records import dataclass
 from assay.size import Size, fraction, is_integer, lift, rate, shown, surely_above
@@ -139,8 +139,8 @@ def _optional(value: Any, name: str) -> Any:
 
 def _peak(found: Chip | None, peak: Any, dtype: str | None) -> tuple[str, Any]:
     """The dtype of products, and FLOP/s in it."""
-    if dtype is not None and dtype not in DTYPES:
-        raise SettingError(f"dtype is {dtype!r}; known: {', '.join(DTYPES)}")
+    if dtype is not None:
+        among(dtype, "dtype", DTYPES)
     if found is None:
         return dtype or "given", rate(peak, "peak_flops")
     named = dtype or next((d for d in PREFERRED if d in found.rates), PREFERRED[0])

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from assay.errors import SettingError
+from assay.errors import SettingError, among
 from assay.formats import BITS, bytes_of
 from assay.kinds import Extent
 from assay.kinds.training.values import CACHE, STATES, Keeping
@@ -127,8 +127,7 @@ def memory(
     weights where it has 16 bits or more, else bf16. Sizes are integers. Raises SettingError and SizeError.
     """
     whole = as_model(model, sizes, memory)
-    if policy not in POLICIES:
-        raise SettingError(f"policy is {policy!r}; known: {', '.join(POLICIES)}")
+    among(policy, "policy", POLICIES)
     asked = setting(
         whole,
         batch=batch,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from assay.errors import SettingError
+from assay.errors import among
 from assay.records import dataclass
 from assay.size import Size, ceil_div, product
 
@@ -146,8 +146,4 @@ def optimizer(name: str | Optimizer) -> Optimizer:
     """The optimizer of a name, or the one given. Raises SettingError."""
     if isinstance(name, Optimizer):
         return name
-    asked: object = name
-    found = OPTIMIZERS.get(asked) if isinstance(asked, str) else None
-    if found is None:
-        raise SettingError(f"optimizer is {name!r}; known: {', '.join(OPTIMIZERS)}")
-    return found
+    return OPTIMIZERS[among(name, "optimizer", OPTIMIZERS)]

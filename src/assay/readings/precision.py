@@ -5,7 +5,7 @@ Beside each policy stands what it holds a parameter under Adam: parameter + grad
 
 from __future__ import annotations
 
-from assay.errors import SettingError
+from assay.errors import among
 from assay.records import dataclass
 
 
@@ -123,7 +123,4 @@ def precision(name: str | Precision) -> Precision:
     if isinstance(name, Precision):
         return name
     asked: object = name
-    found = POLICIES.get(_ALIASES.get(asked, asked)) if isinstance(asked, str) else None
-    if found is None:
-        raise SettingError(f"precision is {name!r}; known: {', '.join(POLICIES)}")
-    return found
+    return POLICIES[among(_ALIASES.get(asked, asked) if isinstance(asked, str) else asked, "precision", POLICIES)]

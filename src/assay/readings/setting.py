@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from assay.errors import SettingError
+from assay.errors import SettingError, among
 from assay.readings.conventions import convention as convention_of
 from assay.readings.dtypes import BITS, dtype
 from assay.records import dataclass
@@ -109,9 +109,8 @@ def setting(
     latent: str = "expanded",
 ) -> Setting:
     """The setting asked for, checked against the model. Raises SettingError and SizeError."""
-    for name, value, known in (("logits", logits, ("all", "last")), ("latent", latent, ("expanded", "absorbed"))):
-        if value not in known:
-            raise SettingError(f"{name} is {value!r}; known: {', '.join(known)}")
+    among(logits, "logits", ("all", "last"))
+    among(latent, "latent", ("expanded", "absorbed"))
     seen = _images(model, images)
     if model.sight is not None and model.sight.alone is not None:
         tokens = model.sight.alone * seen  # whatever was asked for: there is no text

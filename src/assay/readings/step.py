@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from assay.errors import KindError, SettingError
+from assay.errors import KindError, SettingError, among
 from assay.kinds.dividing import hands_over, takes_over
 from assay.kinds.training import INPUT
 from assay.readings.binding import as_model
@@ -152,8 +152,7 @@ def training_memory(
     have what they keep there at once. Raises SettingError and SizeError.
     """
     whole = as_model(model, sizes, training_memory)
-    if device not in DEVICES:
-        raise SettingError(f"device is {device!r}; known: {', '.join(DEVICES)}")
+    among(device, "device", DEVICES)
     chosen = precision_of(precision)
     held = states(
         whole,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from assay.errors import SettingError
+from assay.errors import SettingError, among
 from assay.kinds import Visible, kind_of
 from assay.kinds.training import INPUT, MADE, WEIGHT, Passing, Tape, Value, backward, passes, remade, rule_of
 from assay.kinds.training.values import INDEX
@@ -113,8 +113,7 @@ def training(
     if convention not in CONVENTIONS:
         raise SettingError(f"convention is {convention!r}; a backward pass is known in {' and '.join(CONVENTIONS)}")
     policy = precision_of(precision)
-    if attention not in ATTENTION:
-        raise SettingError(f"attention is {attention!r}; known: {', '.join(ATTENTION)}")
+    among(attention, "attention", ATTENTION)
     if attention == "fused":
         whole = fuse(whole)
     asked = setting(

@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from assay.errors import KindError, SettingError
+from assay.errors import KindError, SettingError, among
 from assay.kinds import kind_of
 from assay.kinds.dividing import biases, ends_sum
 from assay.kinds.reduce import over
@@ -67,10 +67,8 @@ def executed(model: Model, policy: str = "ours", attention: str = "plain", dropo
     Of a family that is not among `READ` the public implementation is taken to run as Llama's does, and a note says so.
     Raises SettingError.
     """
-    if policy not in POLICIES:
-        raise SettingError(f"policy is {policy!r}; known: {', '.join(POLICIES)}")
-    if attention not in ATTENTION:
-        raise SettingError(f"attention is {attention!r}; known: {', '.join(ATTENTION)}")
+    among(policy, "policy", POLICIES)
+    among(attention, "attention", ATTENTION)
     rate: Any = dropout
     try:
         fits = bool(0 <= rate < 1)
