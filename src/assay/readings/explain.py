@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from assay.errors import SettingError
+from assay.errors import SettingError, among
 from assay.kinds import Extent, Visible, kind_of
 from assay.readings.binding import as_model, parted
 from assay.readings.conventions import convention as convention_of
@@ -110,8 +110,7 @@ def derive(model: Model | Block, figure: str = "flops", part: str | None = None,
     `part` is a part (attention, attention.scores, mlp, head, ...) or the name of a kind of layer; `asked` is what
     `count` takes, sizes as integers. Raises SettingError, SizeError.
     """
-    if figure not in FIGURES:
-        raise SettingError(f"figure is {figure!r}; known: {', '.join(FIGURES)}")
+    among(figure, "figure", FIGURES)
     given, sizes = parted(asked, setting)
     whole = as_model(model, sizes, setting)
     return _Fold(whole, figure, part, setting(whole, **given)).derivation()
