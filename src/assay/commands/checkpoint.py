@@ -10,7 +10,7 @@ from assay.report.table import style_of_stdout
 from assay.sources.checkpoints import read_checkpoint, speller
 from assay.spec import Model
 
-SAYS = "What weight files hold, by dtype and by part, from their headers alone: no weight is read."
+SAYS = "What weight files hold, by dtype and by part, from their headers alone; no weights are read."
 
 
 def run(words: list[str]) -> Answer:

@@ -11,10 +11,10 @@ from assay.studies.compared import report, to_json
 
 SAYS = """\
 Models side by side: every figure with its ratio to the first model's, then what explains the
-differences: sizes, layers and ops that not all have, formats.
+differences: sizes, formats, and the layers and ops that only some of them have.
 
-Each is what `assay MODEL` takes. All are counted in one setting: where no --tokens are given, with
-as many as the shortest position table has rows for, at most 2,048."""
+Each MODEL is what `assay MODEL` takes. All are counted at one setting: without --tokens, at 2,048
+tokens, or fewer if a model's position table is shorter."""
 
 EXAMPLES = """\
 examples:

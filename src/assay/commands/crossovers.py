@@ -7,11 +7,11 @@ from assay.commands.options import MODEL, list_conventions, load, model_options,
 from assay.report.table import style_of_stdout
 
 SAYS = """\
-At how many tokens one cost of a model comes to equal another: attention and the MLP, scores and all
-weights, scores and hidden activations, the cache and the weights. Found on the model's own ops, with
-the formula; authors who differ about "the crossover" differ by which of these they mean.
+The number of tokens at which one cost of a model equals another: attention and the MLP, scores and all
+weights, scores and hidden activations, the cache and the weights. Each is an integer and a formula, found
+from the model's own ops. Articles that disagree about "the" crossover mean different ones of these.
 
-Formulas need SymPy. `assay regimes` says what leads at a given length."""
+Formulas need SymPy. `assay regimes` says which costs dominate at a given length."""
 
 EXAMPLES = """\
 examples:

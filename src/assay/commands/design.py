@@ -18,10 +18,10 @@ from assay.studies.ranges import values
 
 SAYS = """\
 Plain decoders that meet targets, ranked, each a description that `assay` reads: RMSNorm, rotary
-positions, heads that share the width evenly, an MLP, no biases; widths are multiples of 128.
+positions, heads that divide the width evenly, an MLP, no biases; widths are multiples of 128.
 
-Give --params, --flops-per-token or both, and --cache-per-token where that is wanted; everything
-else may be fixed, and is looked for where it is not. Sizes may be lists or ranges: --layers 24:40:+4."""
+Give --params, --flops-per-token or both, and --cache-per-token if you like. Anything else may be
+fixed, and is searched where it is not. Sizes may be lists or ranges: --layers 24:40:+4. Needs NumPy."""
 
 EXAMPLES = """\
 examples:
@@ -72,7 +72,7 @@ def _parser() -> Parser:
     target("--params", metavar="N", help="parameters in all")
     target("--flops-per-token", metavar="F", help="FLOPs of a token, in a forward pass over --context tokens")
     target("--cache-per-token", metavar="BYTES", help="bytes that one more token of a sequence adds to the cache")
-    target("--within", metavar="PERCENT", default="1", help="how far off a target counts as met; 1 if not given")
+    target("--within", metavar="PERCENT", default="1", help="how far off still counts as met; 1 if not given")
     fixed = made.add_argument_group("what is fixed").add_argument
     for name, says in _SIZES.items():
         fixed(f"--{name}", metavar="SIZES", help=says)

@@ -8,10 +8,10 @@ from assay.report.table import style_of_stdout, width_of_stdout
 from assay.report.units import shorten
 
 SAYS = """\
-The model as a diagram: each distinct layer once, a box a sub-layer, the shape on every arrow, parameters
-and FLOPs of one layer in every box. The residual stream runs straight down at the left.
+The model as a diagram: a box for each sub-layer with the parameters and FLOPs of one layer, and the shape
+of the value on every arrow. Identical layers are drawn once. The residual stream runs down on the left.
 
-On the terminal it is text; --out writes a picture. --unrolled makes a box of every op."""
+Prints text; --out writes a picture. --unrolled draws every op."""
 
 EXAMPLES = """\
 examples:
@@ -26,7 +26,7 @@ def run(words: list[str]) -> Answer:
     parser = Parser("assay draw", "assay draw MODEL [options]", SAYS, f"{MODEL}\n\n{EXAMPLES}")
     model_options(parser, json=False)
     out = parser.add_argument_group("output").add_argument
-    out("--unrolled", action="store_true", help="a box an op; a line an op on the terminal")
+    out("--unrolled", action="store_true", help="draw every op; as text, one line each")
     says = "write a picture: .svg, .mmd (Mermaid), .md (Mermaid in Markdown) or .txt; may be repeated"
     out("--out", metavar="FILE", action="append", default=[], help=says)
     setting_options(parser)

@@ -8,12 +8,12 @@ from assay.errors import SettingError
 from assay.report.table import style_of_stdout
 
 SAYS = """\
-Where a figure comes from: for each op the formula in the letters of the field, the same with this
-model's sizes, and its value; the sums of them; the closed form; and the config key of each letter.
+How a figure is derived: the formula of each op in the usual letters, the same with this model's
+sizes, and its value; their sums; the closed form; and the config key behind each letter.
 
-A FIGURE is parameters, flops, cache (bytes) or activations (elements that ops write); parameters,
-flops and cache if none is named. A PART is attention, attention.scores, mlp, experts, router, norm,
-embedding, head, ... or the name of a kind of layer. SymPy must be installed."""
+A FIGURE is parameters, flops, cache (bytes) or activations (elements that ops write); the first
+three if none is named. A PART is attention, attention.scores, mlp, experts, router, norm, embedding,
+head, ... or the name of a kind of layer. Needs SymPy."""
 
 EXAMPLES = """\
 examples:

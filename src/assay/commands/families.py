@@ -8,7 +8,7 @@ from assay.report import families as text
 from assay.report.table import style_of_stdout
 from assay.sources.support import refused, supported
 
-SAYS = "Every model_type that is read, with what is exact and the tests that say so; and what is refused by name."
+SAYS = "Every model_type that is read, what is exact and which tests check it; and what is refused by name."
 
 
 def run(words: list[str]) -> Answer:

@@ -9,10 +9,10 @@ from assay.report.table import style_of_stdout
 
 SAYS = """\
 The catalogue of chips: memory, bandwidth, rates of dense matrix products by dtype, links to other chips,
-power. With NAME one chip in full, each figure with the document that it is from.
+power. With NAME, one chip in full, each figure with the document that it comes from.
 
-Figures for matrices with two zeros in four, twice as large, appear nowhere. Memory is what the driver
-says there is, where that is known."""
+Rates for 2:4 sparsity, which are twice as high, appear nowhere. Memory is what the driver reports, where
+that is known."""
 
 EXAMPLES = """\
 examples:

@@ -8,12 +8,12 @@ from assay.report.table import style_of_stdout
 from assay.report.units import parse_size
 
 SAYS = """\
-Every op of every distinct layer, in order: what it computes in the notation, the shapes of its
-inputs, weights and output, parameters, FLOPs, bytes read and written, and FLOPs per byte.
+Every op of every distinct layer, in order: its notation, the shapes of its inputs, weights and
+output, parameters, FLOPs, bytes read and written, and FLOPs per byte.
 
-`assay ops attention` costs one attention alone, without a model: scores, scaling, bias, softmax and
-output. A size given as a letter stays a symbol (SymPy must be installed). A folder named attention
-is written ./attention."""
+`assay ops attention` counts a single attention, without a model: scores, scaling, bias, softmax and
+output. A size that is a letter stays a symbol and needs SymPy. Write ./attention for a folder of
+that name."""
 
 EXAMPLES = """\
 examples:
@@ -55,7 +55,7 @@ def attention(words: list[str]) -> str:
     parser.add_argument("--tokens", metavar="N", default="n", help=f"queries and keys: {size}, n if not given")
     parser.add_argument("--qk-width", metavar="K", default="d_k", help=f"width of queries and keys: {size}")
     parser.add_argument("--v-width", metavar="V", default="d_v", help=f"width of values: {size}")
-    parser.add_argument("--heads", metavar="H", help=f"that many side by side: {size}; one if not given")
+    parser.add_argument("--heads", metavar="H", help=f"heads side by side: {size}; one if not given")
     parser.add_argument("--json", action="store_true", help="one object of JSON")
     args = parser.parse_args(words)
 

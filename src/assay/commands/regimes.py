@@ -8,8 +8,8 @@ from assay.report.table import style_of_stdout
 from assay.report.units import parse_size
 
 SAYS = """\
-What leads in a prefill of a length: in compute the MLP or attention, in memory the MLP's hidden
-activations or the scores of all heads; and from which length to which each of the four cases holds."""
+Which costs dominate a prefill of a given length: in compute, the MLP or attention; in memory, the MLP's
+hidden activations or the scores of all heads; and the range of lengths of each of the four cases."""
 
 EXAMPLES = """\
 examples:
@@ -25,7 +25,7 @@ def run(words: list[str]) -> Answer:
     parser = Parser("assay regimes", "assay regimes MODEL [options]", SAYS, f"{MODEL}\n\n{EXAMPLES}")
     model_options(parser)
     parser.add_argument(
-        "--context", metavar="C,C,…", help=f"prompts of these lengths; {LENGTHS} if not given, as far as positions go"
+        "--context", metavar="C,C,…", help=f"lengths of prompts; {LENGTHS} if not given, as far as positions go"
     )
     setting_options(parser, lengths=False)
     args = parser.parse_args(words)

@@ -11,14 +11,14 @@ from assay.report.units import parse_size
 WAYS = {"MODEL": "the report: parameters, FLOPs, weight and cache bytes"}
 for ways in COMMANDS.values():
     WAYS |= ways
-LISTED = "\n".join(f"  assay {usage:<18} {says}" for usage, says in WAYS.items())
+LISTED = "\n".join(f"  assay {usage:<{max(map(len, WAYS))}}  {says}" for usage, says in WAYS.items())
 
 DESCRIPTION = f"""\
 What a transformer is made of and what it costs, exactly, from its config alone.
 
 {LISTED}
 
-`assay COMMAND --help` tells more of a command."""
+`assay COMMAND --help` explains a command and its options."""
 
 EXAMPLES = """\
 examples:
@@ -36,10 +36,12 @@ def parser() -> Parser:
     model_options(made)
     setting_options(made)
     made.add_argument(
-        "--generate", metavar="N", help="N tokens behind the prompt: a prefill and N cached steps, summed exactly"
+        "--generate", metavar="N", help="N tokens after the prompt: a prefill and N cached steps, summed exactly"
     )
     made.add_argument(
-        "--check", metavar="PATH", help="weight files: list what the model lacks or has otherwise; exit 1 if anything"
+        "--check",
+        metavar="PATH",
+        help="weight files to compare: list tensors missing, unexpected or different; exit 1 if any",
     )
     made.add_argument("--version", action="version", version=f"assay {version()}", help="show the version and exit")
     return made

@@ -21,19 +21,19 @@ LENGTHS = ("tokens", "past", "context", "source")  # along which a picture is dr
 SMOOTH = 241  # points of a range that says nothing of its steps, in a picture
 
 SAYS = """\
-Every figure of the report at every combination of models, settings and sizes: as a table, CSV, JSON,
-Parquet, or a picture. A row is what `assay MODEL` reports at that setting.
+Every figure of the report at every combination of models, settings and sizes, as a table, CSV, JSON,
+Parquet or a plot. Each row is what `assay MODEL` reports at that setting. Needs NumPy.
 
 Any setting may be a list or a range:
-  1,8,64             these; a comma separates values, so 131,072 is written 131072 or 128Ki
-  1k:1M              from 1,000 on, doubling, up to 1,000,000; both ends of a range are in it
-  1k:1M:x10          ten times as much each time
+  1,8,64             these values; as a comma separates them, write 131,072 as 131072 or 128Ki
+  1k:1M              from 1,000 to 1,000,000, doubling; both ends are included
+  1k:1M:x10          the same in steps of ten times
   1k:1M:20           20 values, evenly spaced on a logarithmic scale
-  0:100k:+10k        from 0 on by 10,000
-Sizes of a preset, a description or a config likewise, and sizes that follow from them:
+  0:100k:+10k        from 0 to 100,000 in steps of 10,000
+So may sizes of a preset, a description or a config, and other sizes may be expressions of them:
   --set width=1024:8192 --set mlp.width=4*width --set attention.heads=width/128
 
-Columns of memory (inference), training (a step) and published (formulas of papers) are counted where
+Columns of memory (inference), training (a step) and published (formulas of papers) are counted only if
 --columns names them.
 
 MODEL is what `assay MODEL` takes; several are swept side by side."""

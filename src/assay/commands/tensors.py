@@ -6,7 +6,7 @@ from assay.commands.frame import Answer, Parser, as_json, as_text, version
 from assay.commands.options import MODEL, load, model_options
 from assay.report.table import style_of_stdout
 
-SAYS = "Every weight tensor: path, how often it occurs, shape, elements, part."
+SAYS = "Every weight tensor: name, how often it occurs, shape, axes, elements."
 
 EXAMPLES = """\
 examples:

@@ -19,12 +19,12 @@ if TYPE_CHECKING:
     from assay.verification.result import Proof, Verdict
 
 SAYS = """\
-Every count held against a run: the model's structure with small sizes is built and run in PyTorch, and what
-was said of each op is compared with what is measured: shapes, parameters, FLOPs of a prefill, a decode step
-and a training step, cache bytes, what autograd keeps. Where `transformers` is installed and MODEL is a
-config, its implementation is compared too, at full size and without memory.
+Every count checked against a run: the model is built with small sizes and run in PyTorch, and for each op
+the figures counted are compared with those measured: shapes, parameters, FLOPs of a prefill, a decode step
+and a training step, cache bytes, what autograd keeps. If `transformers` is installed and MODEL is a config,
+its implementation is compared too, at full size and without memory.
 
-Exit code 1 where anything differs, 2 where the model cannot be run."""
+Exit code 1 if anything differs, 2 if the model cannot be run."""
 
 EXAMPLES = """\
 examples:
