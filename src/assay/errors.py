@@ -19,7 +19,9 @@ except assay.AssayError as error:
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+TYPE_CHECKING = False  # as in `assay` itself, whose import alone loads this
+if TYPE_CHECKING:
+    from collections.abc import Collection
 
 
 class AssayError(Exception):
@@ -78,6 +80,8 @@ def no_model(value: object, wanted: str = "a model") -> SettingError:
     said = f"{wanted} is needed, not a {type(value).__name__}"
     if callable(getattr(value, "forward", None)):
         return SettingError(f"{said}; {of_module()}")
+    from collections.abc import Mapping
+
     loads = isinstance(value, Mapping) or hasattr(value, "to_dict")
     return SettingError(f"{said}; assay.load {'reads it' if loads else 'makes one'}")
 

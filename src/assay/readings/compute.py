@@ -222,7 +222,7 @@ class _Mixture:
             values = {key: rows[name].value for key, rows in by_row.items()}
             value = self._spread(values, times * tokens)
             text = f"3 ({one.text})" if times > 1 else one.text
-            yield one._replace(text=text, work="training", value=value, ours=ours)
+            yield replace(one, text=text, work="training", value=value, ours=ours)
 
 
 def _priced(model: Model, asked: Setting) -> tuple[Size, Size, Size]:

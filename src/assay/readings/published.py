@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from assay.kinds import kind_of
 from assay.kinds.base import no_work
 from assay.readings.binding import bind, identity, placed
 from assay.readings.count import Count
+from assay.records import dataclass
 from assay.size import Size
 from assay.spec import Model, Segment
 
 
-class Formula(NamedTuple):
+@dataclass(frozen=True)
+class Formula:
     """A published formula's FLOPs per token beside the count: `ours` is forward, or three times that for training."""
 
     name: str
@@ -23,7 +25,8 @@ class Formula(NamedTuple):
     ours: Size
 
 
-class Active(NamedTuple):
+@dataclass(frozen=True)
+class Active:
     """Parameters that one token passes, in the three ways that model cards count them.
 
     `all` has both vocabulary matrices; `without_input` leaves out tables that are only looked up, so a tied one stays;
