@@ -9,7 +9,7 @@ from assay.spec import Block, parse_lines
 
 
 def block(text: str, name: str = "block", **sizes: Size) -> Block:
-    """The block of some lines of the notation, every op of a known kind, its axes fitting.
+    """A block from lines of the notation; every op must be of a known kind, with axes that fit.
 
     `sizes` are ints, arrays or symbols for axes; those of a setting (b batch, n tokens, c keys at hand) may stay
     open, and so may others until the block is counted. Raises NotationError, KindError and SizeError.

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 def measure(
     code: Any, /, *inputs: Any, backward: bool = False, allow: Iterable[str] = (), **options: Any
 ) -> Measurement:
-    """Run a module or function once and count its work and memory, op by op; works on meta tensors too.
+    """Run a module or function once and count its FLOPs and memory, op by op; meta tensors work too.
 
     Args:
         code: a `torch.nn.Module`, a method of one, or any callable that runs PyTorch.

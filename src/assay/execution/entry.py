@@ -32,11 +32,11 @@ def build(
     attention: str = "fused",
     **sizes: object,
 ) -> Executable:
-    """A model, or a block with `sizes` for its open axes, as a `torch.nn.Module` that runs its ops.
+    """A `torch.nn.Module` that runs the ops of a model, or of a block with `sizes` for its open axes.
 
-    Parameters are named as in the public implementation and initialized as the field does: gains one, biases zero,
-    the rest normal with the family's standard deviation, the same for the same `seed`. `attention` is fused, in one
-    kernel wherever one can run it, or plain, op by op as the description says. `dtype` and `device` are PyTorch's.
+    Parameters have the names of the public implementation and the usual initialization: gains one, biases zero, the
+    rest normal with the family's standard deviation, reproducible by `seed`. `attention` is fused, in one kernel
+    wherever one can run it, or plain, op by op as described. `dtype` and `device` are PyTorch's.
     Raises BuildError for what cannot be run, and where PyTorch is not installed.
     """
     need_torch()

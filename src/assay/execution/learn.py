@@ -25,7 +25,7 @@ WEIGHTS, OPTIMIZER, RUN = "model.safetensors", "optimizer.safetensors", "trainin
 
 @dataclass(frozen=True)
 class Batch:
-    """What one step learns from: `targets` `[b n]` are what should follow each of `tokens` `[b n]`, -100 for none.
+    """What one step learns from: `targets` `[b n]` should follow each of `tokens` `[b n]`; -100 is ignored.
 
     `source` `[b m]` is an encoder-decoder's; the masks are true where a token is no padding.
     """
@@ -39,7 +39,7 @@ class Batch:
 
 @dataclass(frozen=True)
 class Recipe:
-    """How to learn: AdamW (Loshchilov & Hutter 2019), a linear warm-up, then half a cosine down to `floor` of the rate.
+    """How to train: AdamW (Loshchilov & Hutter 2019), a linear warm-up, then half a cosine down to `floor` of the rate.
 
     Matrices decay, gains and biases do not; gradients are clipped to a norm.
     """
@@ -86,7 +86,7 @@ class History:
 
 
 def shifted(targets: Tensor, start: int) -> Tensor:
-    """What a decoder is given where it is to say `targets` `[b n]`: a start, then all but the last of them."""
+    """A decoder's input for `targets` `[b n]`: a start token, then all targets but the last."""
     tokens = targets.roll(1, 1)
     tokens[:, 0] = start
     return tokens
@@ -102,12 +102,12 @@ def learn(
     every: int | None = None,
     resume: bool = False,
 ) -> History:
-    """Train a module for `steps` steps on `batches(0)`, `batches(1)`, …; the losses.
+    """Train a module for `steps` steps on `batches(0)`, `batches(1)`, …; returns the losses.
 
-    A run follows from the module's weights and the batches alone, which should follow from their number. With `save`,
-    a folder keeps weights, the optimizer's state and the losses, at the end and after each `every` steps; with `resume`
-    the run goes on from what it keeps, as if it had never stopped. Shows its progress on a terminal.
-    Raises SettingError, and BuildError for a folder that keeps no such run or a loss that is no number.
+    A run depends only on the module's weights and the batches, which should depend only on their number. `save` is a
+    folder for weights, optimizer state and losses, written at the end and after every `every` steps; with `resume` the
+    run continues from there as if it had never stopped. Shows its progress on a terminal.
+    Raises SettingError, and BuildError if the folder holds no such run or the loss is not a number.
     """
     need_torch()
     from torch.nn.utils import clip_grad_norm_

@@ -23,7 +23,7 @@ class Source:
 
 @dataclass(frozen=True)
 class Chip:
-    """What one chip, or one card, can do at most.
+    """The peak figures of a chip or card.
 
     `memory` is in bytes: those that its driver says there are, where that is known, else those it is sold with.
     `bandwidth` is that of its memory in bytes/s. `rates` are FLOP/s (integer operations/s) of dense matrix products by

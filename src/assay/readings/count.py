@@ -213,14 +213,14 @@ def count(
     latent: str = "expanded",
     **sizes: object,
 ) -> Count:
-    """Count a model, or a block with `sizes` for axes that it leaves open.
+    """Count a model, or a block with `sizes` for the axes that it leaves open.
 
     `batch`, `tokens` and `past` are each an int, a NumPy array or a SymPy symbol; `context` is past + tokens.
-    `source` is an encoder-decoder's source tokens, `images` how many images (or stretches of sound) a sequence holds,
-    `image_tokens` how many tokens each makes where images of any size may be, `sounds` how many sounds where there are
-    towers of both. `logits` is all or last, `latent` how latent attention runs: expanded or absorbed; `convention`
-    names what a FLOP is. `weights`, `cache` and `state` are dtypes; weights are in the model's own format where none is
-    named. Raises SettingError and SizeError.
+    `source` is the number of source tokens of an encoder-decoder, `images` the number of images (or sounds) in a
+    sequence, `image_tokens` how many tokens each makes if images may have any size, `sounds` the number of sounds if a
+    model has towers of both. `logits` is all or last; `latent`, how latent attention runs, is expanded or absorbed;
+    `convention` says what counts as a FLOP. `weights`, `cache` and `state` are dtypes; without `weights`, weights are
+    in the model's own format. Raises SettingError and SizeError.
     """
     whole = as_model(model, sizes, count)
     asked = setting(

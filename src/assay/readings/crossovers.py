@@ -68,13 +68,13 @@ COMPARISONS = (
 
 @dataclass(frozen=True)
 class Crossover:
-    """Where the left side of a comparison comes to the right one.
+    """Where the left side of a comparison reaches the right one.
 
-    `at` is the fewest tokens (a prefill of so many, or a decode step at such a context) at which it has, None where
-    it never does, and `lasting` the fewest from which on it stays so: more than `at` where keys at hand drop with each
-    new chunk. `exact` is where the two are equal, a number of SymPy, `formula` the same in letters, and `equation` what
-    is 0 there; all are None without SymPy, or where a bound that moves with the length makes the sides no sums.
-    `bounds` are those within which the formula holds.
+    `at` is the smallest number of tokens (of a prefill, or the context of a decode step) at which it does, None if it
+    never does. `lasting` is the smallest from which on it stays so, more than `at` if the keys at hand drop with each
+    new chunk. `exact` is where the two are equal, a SymPy number; `formula` is the same in letters, and `equation` the
+    expression that is 0 there. All three are None without SymPy, or if a bound that moves with the length makes the
+    sides no sums. `bounds` are those within which the formula holds.
     """
 
     comparison: Comparison
@@ -94,7 +94,7 @@ class Crossover:
 
 
 def crossovers(model: Model, **asked: Any) -> tuple[Crossover, ...]:
-    """Every comparison of a model, in a prefill and in a decode step; `asked` is what `count` takes but for lengths.
+    """Every crossover of a model, in a prefill and in a decode step; `asked` is what `count` takes, except lengths.
 
     Raises SettingError where the model has no attention to compare.
     """
@@ -350,7 +350,7 @@ def _layered(block: Block, op: Op) -> bool:
 
 @dataclass(frozen=True)
 class Regime:
-    """Which costs lead in a prefill of so many tokens, over all layers together.
+    """Which costs dominate a prefill of so many tokens, over all layers together.
 
     Attention (projections and scores) against the MLP in FLOPs, and, in elements that a plain implementation writes,
     the scores of all heads against what the MLP's last matrix reads.
@@ -374,7 +374,7 @@ class Regime:
 
 
 def regimes(model: Model, contexts: Iterable[int], **asked: Any) -> tuple[Regime, ...]:
-    """Which costs lead at each of some lengths. Raises SettingError where the model has no attention or no MLP."""
+    """Which costs dominate at each of some lengths. Raises SettingError where the model has no attention or no MLP."""
     check_model(model)
     stretched, asked = lengthened(model, asked)
     measured = Measured(stretched if images_alone(model) else model, "prefill", asked)

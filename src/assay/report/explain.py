@@ -37,12 +37,12 @@ class Explanation(Derivation):
 
 
 def explain(model: Model | Block, figure: str = "flops", part: str | None = None, **asked: Any) -> Explanation:
-    """Derive a figure of a model, or of one part or kind of layer, from its ops, in the letters of the field.
+    """Derive a figure of a model, or of one part or kind of layer, from its ops, in the usual letters.
 
     `figure` is parameters, flops, cache (bytes) or activations (elements written); `part` is a part such as attention,
     attention.scores, mlp, head, or the name of a kind of layer; `asked` is what `count` takes: batch, tokens, past,
     convention, ... The result has `stages`, each with its steps; `formula`, true at any sizes; `closed`, the same with
-    the ties of this model's sizes put to use; `number`; and `legend`, the letters and the config keys they came from.
+    the relations between this model's sizes used; `number`; and `legend`, the letters and the config keys behind them.
     Needs SymPy. Raises SettingError and SizeError.
     """
     return Explanation(**vars(derive(model, figure, part, **asked)))

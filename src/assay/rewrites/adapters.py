@@ -23,7 +23,7 @@ _SUFFIX = ".weight"
 
 
 def freeze(model: Model, trained: str | Iterable[str] = ()) -> Model:
-    """The same model, of whose parameters only those named are trained.
+    """The same model with all parameters frozen but those named.
 
     A name is a weight's, its stored tensor's or module's (`lm_head`, `q_proj`), or a part's (`norm`, `head`).
     Raises SettingError for a name that no parameter answers to.
@@ -52,11 +52,11 @@ def lora(
     alpha: float | None = None,
     trained: str | Iterable[str] = (),
 ) -> Model:
-    """The same model frozen, with trained matrices A[in rank] and B[rank out] beside each of some matrices.
+    """The same model, frozen, with trained low-rank matrices A[in rank] and B[rank out] beside some of its matrices.
 
-    `targets` are names as in `freeze`, q and v those of attention, as peft takes them where nothing is said; or
-    "all-linear", every matrix of a layer but routers and routed experts. Matrices that lie in one stored tensor share
-    an A, as one module does. `alpha` / `rank` scales what is added, 1 where None; `trained` parameters stay trained.
+    `targets` are names as in `freeze`, by default attention's q and v, as in peft; or "all-linear", every matrix of a
+    layer except routers and routed experts. Matrices stored in one tensor share an A, as in one module. What they add
+    is scaled by `alpha` / `rank`, or by 1 if `alpha` is None; `trained` parameters stay trained.
     Raises SettingError and SizeError.
     """
     check_model(model)

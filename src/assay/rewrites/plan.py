@@ -16,8 +16,8 @@ class Plan:
     optimizer's states, 2 gradients too, 3 parameters too, as FSDP does. `tensor` ranks divide heads, inner widths and
     the vocabulary (Shoeybi et al. 2019), with `sequence` the tokens of norms and of the residual stream too
     (Korthikanti et al. 2022). `pipeline` is stages of layers. `expert` ranks divide routed experts among them, each of
-    which `expert_tensor` ranks divide, 1 or as many as `tensor`, where None the latter.
-    `microbatches` of a step pass the stages behind each other, as many as there are stages where None.
+    which `expert_tensor` ranks divide: 1, or as many as `tensor` (also if None).
+    `microbatches` pass the stages one after another in a step, as many as there are stages if None.
     """
 
     data: int = 1

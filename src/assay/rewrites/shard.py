@@ -21,10 +21,10 @@ TOWER = "tower"
 
 
 def shard(model: Model, plan: Plan) -> tuple[Rank, ...]:
-    """The ranks that differ under a plan, in order of their stages, each with what it holds and how many are alike.
+    """The distinct ranks of a plan, in order of their stages, each with its model and the number of ranks like it.
 
-    Batches of readings are those of one rank: replicas have batches of their own. Towers beside a text model are on
-    every tensor rank and on the first stage whole. Raises SettingError for a plan that the model cannot have.
+    Counts of a rank take the batch of that rank: each replica has its own. Vision and audio towers are on every tensor
+    rank in full, and on the first stage. Raises SettingError for a plan that the model cannot have.
     """
     check_model(model)
     _check(model, plan)

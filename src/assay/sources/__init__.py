@@ -61,24 +61,23 @@ def load(
     mtp: bool = False,
     sizes: Mapping[str, int] | None = None,
 ) -> Model:
-    """The model that something stands for.
+    """Read a model.
 
     Args:
-        what: in this order: `-` (a config on standard input), a path (a config.json, a folder holding one, a
+        what: tried in this order: `-` (a config on standard input), a path (a config.json, a folder holding one, a
             description in TOML, a .gguf file), a preset, `org/name[@revision]` in the hub's local cache, then on the
-            hub.
-            Or a dict as a config.json holds it, or a config object of `transformers`.
-        allow: keys of the config that nobody accounts for and that may stay so; a note says so.
-        cls: the class to read instead of the one that the config names: causal, masked, base,
-            sequence-classification, token-classification or another that the family has, or a class's name.
-        mtp: with the modules that predict further tokens, as the config counts them.
-        sizes: other values for keys of a description, a preset or a config, such as {"width": 2048}; a table's key is
-            written "attention.heads".
+            hub. Or a dict with the content of a config.json, or a config object of `transformers`.
+        allow: config keys that are not accounted for and may be ignored; a note says so.
+        cls: the class to read in place of the one that the config names: causal, masked, base,
+            sequence-classification, token-classification or another that the family has, or the name of a class.
+        mtp: include the multi-token-prediction modules, as many as the config says.
+        sizes: other values for keys of a description, a preset or a config, such as {"width": 2048}; a key of a table
+            is written "attention.heads".
 
     Raises:
-        SourceError: what is there cannot be read as a model; the line names file, key, value and what is allowed.
-        UnknownModel: nothing answers to the name; the line says what was tried.
-        SettingError: the family has no such class, no module that predicts further tokens, or no such size.
+        SourceError: it cannot be read as a model; the message names file, key, value and what is allowed.
+        UnknownModel: nothing has this name; the message says what was tried.
+        SettingError: the family has no such class, no multi-token-prediction module, or no such size.
     """
     return find(what).model(allow=allow, cls=cls, mtp=mtp, sizes=sizes)
 

@@ -81,9 +81,9 @@ class Comparison:
 
 
 def compare(models: Sequence[Model], **settings: Any) -> Comparison:
-    """Models side by side, in one setting, as `count` takes it.
+    """Compare models at one setting, given as `count` takes it.
 
-    Where no tokens are asked for, all get as many as the shortest position table has rows for, at most 2,048.
+    Without tokens, all are counted at 2,048, or at fewer if the shortest position table has fewer rows.
     Raises SettingError for fewer than two models, and for what cannot be asked of one of them.
     """
     models = _several(models)

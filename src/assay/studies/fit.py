@@ -146,16 +146,16 @@ def fit(
     policy: str | None = None,
     changes: bool = True,
 ) -> Fit:
-    """Whether a model fits on `gpus` chips, divided among them as `plan` says.
+    """Whether a model fits on `gpus` chips, divided among them by `plan`.
 
-    Without `train` sequences of `context` tokens are read as prompts, `batch` of them for each replica: `chunk` tokens
-    at a time, of `prompts` sequences at a time, all where None; `weights` is a dtype or a format (fp8-blocks,
-    int8-rows, gptq, awq, nf4), `page` the tokens of a page of the cache. With `train` a step runs on `batch` sequences
-    for each replica; `optimizer`, `precision`, `recompute`, `accumulation`, `logits_chunk`, `dropout` are as in
-    `training_memory`; with `lora` adapters of that rank are trained alone, `weights` is then the format of the rest.
-    `policy` says whose execution it is: serving, ours or transformers; in training ours,
-    transformers or megatron. Where there are several chips and no plan, inference divides tensors, training replicas
-    with ZeRO 3. `reserve` are bytes that are not for the model, by default what a matrix library was measured to hold.
+    Without `train`, each replica reads `batch` prompts of `context` tokens: `chunk` tokens at a time, of `prompts`
+    sequences at a time, or all if None; `weights` is a dtype or a format (fp8-blocks, int8-rows, gptq, awq, nf4),
+    `page` the tokens of a page of the cache. With `train`, each replica runs a step on `batch` sequences; `optimizer`,
+    `precision`, `recompute`, `accumulation`, `logits_chunk`, `dropout` are as in `training_memory`; with `lora`, only
+    adapters of that rank are trained, and `weights` is the format of the frozen rest. `policy` says whose execution it
+    is: serving, ours or transformers; in training ours, transformers or megatron. With several chips and no plan,
+    inference is tensor-parallel and training is ZeRO 3. `reserve` is bytes kept from the model, by default the measured
+    workspace of the matrix library.
     `changes` False leaves out the search for what would make it fit. Sizes are integers. Raises SettingError,
     SizeError and HardwareError.
     """
