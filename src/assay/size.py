@@ -133,7 +133,7 @@ def fraction(value: object, name: str) -> Any:
 
 def largest(values: Sequence[Size]) -> int:
     """The place of the largest of some sizes that decide, the first of several."""
-    if all_integers(values):
+    if not any(map(_is_array, values)):
         return max(range(len(values)), key=values.__getitem__)
     numpy = sys.modules["numpy"]
     best = sum((value for value in values if _is_array(value)), start=0) * 0 + values[0]
@@ -168,9 +168,13 @@ def shown(value: Any, spec: str) -> str:
     return str(value) if _is_array(value) or is_symbol(value) else format(value, spec)
 
 
+def _are_ints(a: Size, b: Size) -> bool:
+    return isinstance(a, int) and isinstance(b, int)
+
+
 def minimum(a: Size, b: Size) -> Size:
     """The smaller of two sizes, element by element for arrays, `Min` for symbols."""
-    if type(a) is int and type(b) is int:
+    if _are_ints(a, b):
         return a if a < b else b
     if _is_array(a) or _is_array(b):
         return sys.modules["numpy"].minimum(a, b)
@@ -179,7 +183,7 @@ def minimum(a: Size, b: Size) -> Size:
 
 def maximum(a: Size, b: Size) -> Size:
     """The larger of two sizes, element by element for arrays, `Max` for symbols."""
-    if type(a) is int and type(b) is int:
+    if _are_ints(a, b):
         return a if a > b else b
     if _is_array(a) or _is_array(b):
         return sys.modules["numpy"].maximum(a, b)
@@ -188,7 +192,7 @@ def maximum(a: Size, b: Size) -> Size:
 
 def exact_div(a: Size, b: Size) -> Size:
     """a / b where b is known to divide a. Raises SizeError where integers, or an array of them, leave a remainder."""
-    if type(a) is int and type(b) is int:
+    if _are_ints(a, b):
         quotient, rest = divmod(a, b)
         if rest:
             raise SizeError(f"{a} does not divide by {b}")
@@ -217,14 +221,14 @@ def _per(a: int, b: int) -> int | float:
 
 def floor_div(a: Size, b: Size) -> Size:
     """The integer part of a / b."""
-    if (type(a) is int and type(b) is int) or _is_array(a) or _is_array(b):
+    if _are_ints(a, b) or _is_array(a) or _is_array(b):
         return a // b
     return sys.modules["sympy"].floor(a / b)
 
 
 def remainder(a: Size, b: Size) -> Size:
     """What a / b leaves; exact for arrays of any magnitude, as a less its multiple of b is not."""
-    if (type(a) is int and type(b) is int) or _is_array(a) or _is_array(b):
+    if _are_ints(a, b) or _is_array(a) or _is_array(b):
         return a % b
     return a - b * sys.modules["sympy"].floor(a / b)
 
@@ -236,7 +240,7 @@ def ceil_div(a: Size, b: Size) -> Size:
 
 def only_at_zero(value: Size, where: Size, otherwise: Size = 0) -> Size:
     """`value` where `where` is 0, else 0 or another size."""
-    if type(where) is int:
+    if isinstance(where, int):
         return value if where == 0 else otherwise
     if _is_array(where):
         numpy = sys.modules["numpy"]
