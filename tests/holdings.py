@@ -31,9 +31,11 @@ def optimizers_table() -> str:
     rows = []
     for name, made in OPTIMIZERS.items():
         kept = [state.name for state in made.states] or ["nothing"]
-        sizes = [a_parameter(sum(matrix(optimizer=name, precision=p).optimizer.values())) for p in ("fp32", "bf16")]
-        rows.append([f"`{name}`", ", ".join(kept), *sizes, made.says, made.source])
-    return table(("optimizer", "keeps", "bytes, fp32", "bytes, bf16", "what it is", "source"), rows)
+        found = [matrix(optimizer=name, precision=policy) for policy in ("fp32", "bf16")]
+        sizes = [a_parameter(sum(held.optimizer.values())) for held in found]
+        beside = "not known" if made.beside is None else a_parameter(found[1].beside)
+        rows.append([f"`{name}`", ", ".join(kept), *sizes, beside, made.says, made.source])
+    return table(("optimizer", "keeps", "bytes, fp32", "bytes, bf16", "in a step", "what it is", "source"), rows)
 
 
 def precisions_table() -> str:

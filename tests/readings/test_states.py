@@ -116,6 +116,42 @@ def test_states_have_the_dtype_of_the_parameters(name: str) -> None:
     assert {n: size for n, size in ours.optimizer.items() if size} == trained_by(model, by_torch(name), torch.bfloat16)
 
 
+AT_ONCE = [name for name, made in OPTIMIZERS.items() if made.rule]
+
+
+@pytest.mark.parametrize("name", ["sgd", "sgd-momentum", *AT_ONCE])
+@pytest.mark.parametrize("precision", ["fp32", "bf16"])
+def test_a_step_of_all_tensors_at_once(name: str, precision: str) -> None:
+    """What PyTorch's `foreach` has beside what it keeps, in a step behind the first."""
+    torch = pytest.importorskip("torch")
+    from alive import Alive
+
+    model = small("llama")
+    module = assay.build(model, seed=0, dtype={"fp32": torch.float32, "bf16": torch.bfloat16}[precision])
+    made = by_torch(name.removesuffix("-foreach"))(module)
+    made.param_groups[0]["foreach"] = True
+    for parameter in module.parameters():
+        parameter.grad = torch.randn_like(parameter)
+    made.step()
+    kept = [t for state in made.state.values() for t in state.values() if torch.is_tensor(t)]
+    with Alive([*module.parameters(), *(p.grad for p in module.parameters()), *kept]) as watch:
+        made.step()
+    ours = states(model, optimizer=name, precision=precision)
+    assert abs(watch.most - int(ours.beside)) <= 4  # a number alone, by which counters go on
+    assert bool(ours.beside) is (name in AT_ONCE)
+    plain = states(model, optimizer=name.removesuffix("-foreach"), precision=precision)
+    assert (plain.parts, plain.beside) == (ours.parts, 0)
+
+
+def test_what_a_step_makes_is_divided_with_what_it_keeps() -> None:
+    whole, part = (states(of(8000), optimizer="adamw-foreach", zero=zero, shards=4) for zero in (0, 1))
+    assert (whole.beside, part.beside) == (2 * 8000, 2 * 2000)
+    lora = assay.training_memory(assay.load(LLAMA), 1, 128, optimizer="adamw-foreach", precision="mixed")
+    (last,) = [moment for moment in lora.timeline if moment.name == "optimizer step"]
+    assert last.parts["update"] == 4 * P
+    assert lora.peak is last
+
+
 @pytest.mark.parametrize("name", ["adamw-8bit", "lion-8bit"])
 @pytest.mark.parametrize("dtype", ["fp32", "bf16"])
 def test_states_of_8_bits_are_those_of_bitsandbytes(name: str, dtype: str) -> None:

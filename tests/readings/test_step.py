@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import warnings
-import weakref
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import pytest
@@ -43,37 +41,12 @@ def watched(config: dict[str, Any], attention: str, precision: str, again: bool)
 def followed(net: Any, precision: str, loss_of: Callable[[Any, Any], Any]) -> tuple[int, int]:
     """Bytes that a step makes: what is there when the backward pass starts, and at most after that."""
     torch = pytest.importorskip("torch")
-    from torch.utils._python_dispatch import TorchDispatchMode
-    from torch.utils._pytree import tree_leaves
-
-    class Watch(TorchDispatchMode):  # type: ignore[misc]
-        """Storages that are alive, each once."""
-
-        def __init__(self) -> None:
-            super().__init__()
-            self.live = self.most = 0
-            self.known: dict[int, Any] = {}
-
-        def gone(self, key: int, size: int, _: object) -> None:
-            self.known.pop(key)
-            self.live -= size
-
-        def __torch_dispatch__(self, op: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-            made = op(*args, **(kwargs or {}))
-            for tensor in tree_leaves(made):
-                if isinstance(tensor, torch.Tensor) and tensor.untyped_storage()._cdata not in self.known:
-                    storage = tensor.untyped_storage()
-                    key, size = storage._cdata, storage.nbytes()
-                    self.known[key] = weakref.ref(storage, partial(self.gone, key, size))
-                    self.live += size
-            self.most = max(self.most, self.live)
-            return made
+    from alive import Alive
 
     warnings.filterwarnings("ignore", "Mismatch dtype between input and weight")  # of a norm under autocast
     ids = torch.randint(0, 101, (BATCH, TOKENS))
-    labels, watch = ids.clone(), Watch()
-    for tensor in (*net.parameters(), *net.buffers(), ids, labels):
-        watch.known[tensor.untyped_storage()._cdata] = tensor
+    labels = ids.clone()
+    watch = Alive((*net.parameters(), *net.buffers(), ids, labels))
     cast = torch.autocast("cpu", torch.bfloat16) if precision == "autocast" else contextlib.nullcontext()
     with watch:
         with cast:
@@ -312,6 +285,12 @@ def test_chunks_alike_are_walked_once(monkeypatch: pytest.MonkeyPatch, chunk: in
 def test_chunks_of_one_token_of_a_long_text() -> None:
     step = assay.training_memory(assay.load("llama-3.2-1b"), 1, 2**20, logits_chunk=1)
     assert step.work.forward == assay.count(assay.load("llama-3.2-1b"), 1, 2**20).flops.total
+
+
+def test_what_is_not_known_of_an_optimizers_step_is_said() -> None:
+    said = "what muon makes of a tensor while it steps is not known, and not in it"
+    assert said in llama(optimizer="muon").notes
+    assert not any("while it steps" in note for note in llama(optimizer="adamw").notes)
 
 
 def test_master_weights_are_the_policys() -> None:

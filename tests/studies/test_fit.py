@@ -33,12 +33,24 @@ def chip(memory: int, name: str = "h100") -> Chip:
 
 def served(name: str, batch: int, context: int, **asked: Any) -> int:
     """What inference needs, by the reading alone."""
-    return assay.memory(assay.load(name), batch, context, **asked).total
+    return int(assay.memory(assay.load(name), batch, context, **asked).total)
 
 
 def learned(name: str, batch: int, context: int, **asked: Any) -> int:
     """What a step needs, by the reading alone."""
-    return assay.training_memory(assay.load(name), batch, context, workspace=0, **asked).peak.bytes
+    return int(assay.training_memory(assay.load(name), batch, context, workspace=0, **asked).peak.bytes)
+
+
+def test_a_step_of_all_tensors_at_once_and_in_one_kernel() -> None:
+    """Where what the optimizer makes beside is too much, the change is one that makes nothing."""
+    asked: dict[str, Any] = {"batch": 1, "context": 128, "train": True}
+    need = learned("llama-3.2-1b", 1, 128, optimizer="adamw-foreach")
+    plain = learned("llama-3.2-1b", 1, 128)
+    made = assay.fit(assay.load("llama-3.2-1b"), chip(need - 1), optimizer="adamw-foreach", **asked)
+    assert (made.need.bytes, made.need.at, made.fits) == (need, "optimizer step", False)
+    (fused,) = [one for one in made.changes if one.sets == {"optimizer": "adamw"}]
+    assert fused.fits
+    assert fused.need.bytes == plain < need
 
 
 def holds(made: Fit, need: Callable[[int, int], int], most: int | None) -> None:
@@ -490,7 +502,7 @@ def test_a_step_of_fewer_layers_is_the_same(name: str, asked: dict[str, Any]) ->
     model = assay.load(name)
 
     def peak(made: Step) -> int:
-        return max(sum(size for part, size in m.parts.items() if part in SAME) for m in made.moments)
+        return int(max(sum(size for part, size in m.parts.items() if part in SAME) for m in made.moments))
 
     folded, whole = (step(model, 2, 256, fold=fold, workspace=0, **asked) for fold in (True, False))
     every = {m.name: m.parts for m in whole.moments}

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from assay.errors import among
-from assay.records import dataclass
+from assay.records import dataclass, replace
 from assay.size import Size, ceil_div, product
 
 Shape = tuple[Size, ...]
@@ -60,7 +60,9 @@ class Optimizer:
     """An optimizer and what it keeps.
 
     Tensors of fewer than `least` elements keep `small` instead of `states`. What is no matrix, and embeddings and
-    heads, are left to the optimizer named `others` where there is one.
+    heads, are left to the optimizer named `others` where there is one. `beside` is what a step makes of each tensor
+    and has of all of them at once: nothing where one kernel steps; None where tensors are stepped one after another,
+    and what is made of one is not known. `rule` is the optimizer whose rule that steps by, where it is another's.
     """
 
     name: str
@@ -70,6 +72,8 @@ class Optimizer:
     least: int = 0
     small: tuple[State, ...] = ()
     others: str | None = None
+    beside: tuple[State, ...] | None = ()
+    rule: str | None = None
 
 
 _STEP = State("step", once, "fp32")
@@ -87,6 +91,16 @@ def _eight(*names: str) -> tuple[tuple[State, ...], tuple[State, ...]]:
 
 _TORCH = "torch.optim"
 _BNB = "bitsandbytes 0.50, optim/optimizer.py; Dettmers et al. 2022, arXiv:2110.02861"
+_ROOT = (State("root", like),)  # of the second moment, for the division
+
+
+def _at_once(of: Optimizer, beside: tuple[State, ...]) -> Optimizer:
+    """The same stepping all tensors at once, as PyTorch does on a GPU where it is told nothing; none has a kernel."""
+    says = f"{of.name}, all tensors at once: what is made of each is there together"
+    source = f"{of.source.partition(';')[0]}, foreach, the default on a GPU"
+    return replace(of, name=f"{of.name}-foreach", says=says, source=source, beside=beside, rule=of.name)
+
+
 _TWO, _SMALL_TWO = _eight("state1", "state2")
 _ONE, _SMALL_ONE = _eight("state1")
 
@@ -121,15 +135,24 @@ OPTIMIZERS: dict[str, Optimizer] = {
             4096,
             _SMALL_TWO,
         ),
-        Optimizer("lion", "one moment", "Chen et al. 2023, arXiv:2302.06675; lion-pytorch", (State("exp_avg", like),)),
+        Optimizer(
+            "lion",
+            "one moment",
+            "Chen et al. 2023, arXiv:2302.06675; lion-pytorch",
+            (State("exp_avg", like),),
+            beside=None,
+        ),
         Optimizer("lion-8bit", "one moment of 8 bits", f"{_BNB}: Lion8bit", _ONE, 4096, _SMALL_ONE),
         Optimizer("adagrad", "sums of squares", f"{_TORCH}.Adagrad", (State("sum", like), _STEP)),
-        Optimizer("rmsprop", "averages of squares", f"{_TORCH}.RMSprop", (State("square_avg", like), _STEP)),
+        Optimizer(
+            "rmsprop", "averages of squares", f"{_TORCH}.RMSprop", (State("square_avg", like), _STEP), beside=None
+        ),
         Optimizer(
             "adafactor",
             "the second moment of a matrix by its rows and columns, of a vector whole; no first moment",
             f"{_TORCH}.Adafactor; Shazeer & Stern 2018, arXiv:1804.04235",
             (State("row_var", rows), State("col_var", columns), State("variance", vectors), _STEP),
+            beside=None,
         ),
         Optimizer(
             "muon",
@@ -137,7 +160,15 @@ OPTIMIZERS: dict[str, Optimizer] = {
             f"{_TORCH}.Muon; Jordan et al. 2024, kellerjordan.github.io/posts/muon",
             (State("momentum_buffer", like),),
             others="adamw",
+            beside=None,
         ),
+    )
+}
+OPTIMIZERS |= {
+    made.name: made
+    for made in (
+        *(_at_once(OPTIMIZERS[name], _ROOT) for name in ("adam", "adamw", "adamw-amsgrad", "rmsprop")),
+        _at_once(OPTIMIZERS["adagrad"], (*_ROOT, State("scaled gradient", like))),
     )
 }
 

@@ -18,7 +18,7 @@ from assay.readings.precision import Precision
 from assay.readings.precision import precision as precision_of
 from assay.readings.tensors import Entry, tensors
 from assay.readings.weights import tensor_bytes
-from assay.records import dataclass
+from assay.records import dataclass, replace
 from assay.size import Size, ceil_div, floor_div, lift, maximum, only_at_zero
 from assay.spec import Block, Model
 
@@ -31,8 +31,8 @@ class States:
 
     `parameters` are those that are trained, `frozen` those that are not, each in its own format; `main_gradients` a
     copy in which gradients are added up, `master` the copy that is stepped, `optimizer` the states by name. `gathered`
-    is what the largest layer adds while its divided gradients and parameters are whole on each rank; it is not in the
-    total.
+    is what the largest layer adds while its divided gradients and parameters are whole on each rank, `beside` what the
+    optimizer makes while it steps; they are not in the total.
     """
 
     parameters: Size
@@ -50,6 +50,7 @@ class States:
     zero: int = 0
     gathered: Size = 0
     accumulation: int = 1
+    beside: Size = 0
 
     @property
     def parts(self) -> dict[str, Size]:
@@ -119,6 +120,7 @@ def states(
         zero,
         _gathered(_largest(whole, every), policy, zero) if zero > 1 else 0,
         lift(accumulation, "accumulation"),
+        sum((_sum(found, divided) for found in _kept(trained, _beside(chosen), policy).values()), start=0),
     )
 
 
@@ -188,6 +190,11 @@ def _kept(trained: list[Entry], chosen: Optimizer, policy: Precision) -> dict[st
             key = (state.dtype or policy.kept, _routed(entry))
             own[key] = own.get(key, 0) + entry.times * elements
     return made
+
+
+def _beside(chosen: Optimizer) -> Optimizer:
+    """An optimizer that keeps what the step of another makes."""
+    return replace(chosen, states=chosen.beside or (), least=0, others=None)
 
 
 def _states_of(entry: Entry, chosen: Optimizer) -> Iterator[tuple[State, Size]]:

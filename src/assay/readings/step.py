@@ -9,6 +9,7 @@ from assay.kinds.dividing import hands_over, takes_over
 from assay.kinds.training import INPUT
 from assay.readings.binding import as_model
 from assay.readings.optimizers import Optimizer
+from assay.readings.optimizers import optimizer as optimizer_of
 from assay.readings.precision import Precision
 from assay.readings.precision import precision as precision_of
 from assay.readings.setting import Setting, setting
@@ -207,7 +208,7 @@ def training_memory(
         attention,
         recompute,
         device,
-        (*made.notes, *_unknown(walk), *_formats(whole, chosen)),
+        (*made.notes, *_unknown(walk), *_formats(whole, chosen), *_stepped(optimizer_of(optimizer))),
     )
 
 
@@ -226,6 +227,12 @@ def _unknown(walk: Walk) -> list[str]:
     kinds = ", ".join(walk.unknown)
     dtype = walk.tape.dtype
     return [f"what is kept of {kinds} in {dtype} is not known, and not in it"] if kinds else []
+
+
+def _stepped(chosen: Optimizer) -> Iterable[str]:
+    """What has to be known of optimizers that have no kernel."""
+    if chosen.beside is None:
+        yield f"what {chosen.name} makes of a tensor while it steps is not known, and not in it"
 
 
 def _formats(model: Model, policy: Precision) -> Iterable[str]:
@@ -299,7 +306,8 @@ def _timeline(walk: Walk, held: States, base: Mapping[str, Size]) -> Iterable[Mo
     yield from _by_layer(walk.forward(), base, gradients)
     yield Moment("end of forward", "", _filled(base, gradients, whole(walk.saved_after()), 0))
     yield from _by_layer(walk.backward(), base, back, own)
-    yield Moment("optimizer step", "", _filled(idle, int(held.gradients), 0, 0))
+    update = {"update": int(held.beside)} if held.beside else {}
+    yield Moment("optimizer step", "", _filled(idle | update, int(held.gradients), 0, 0))
 
 
 def _by_layer(spots: Iterable[Spot], base: Mapping[str, Size], gradients: Size, own: bool = True) -> Iterable[Moment]:

@@ -32,7 +32,7 @@ def update_flops(model: Model, optimizer: str | Optimizer) -> Size:
     chosen = optimizer_of(optimizer)
     trained = [entry for entry in tensors(model) if not entry.buffer and not entry.frozen]
     if chosen.others is None:
-        return _each(chosen.name) * _elements(trained)
+        return _each(chosen.rule or chosen.name) * _elements(trained)
     matrices = [entry for entry in trained if _orthogonal(entry)]
     rest = [entry for entry in trained if not _orthogonal(entry)]
     # momentum 2, lr and decay 3 around the products

@@ -21,6 +21,7 @@ SAYS = {
     "saved": "activations kept for the backward pass",
     "passing": "activations and gradients on their way",
     "inputs": "what a pass is given",
+    "update": "what the optimizer makes of all tensors at once",
     "workspace": "of the matrix library",
 }
 STANDING = {"workspace": "measured"}  # what no description says; what autograd keeps hangs on the policy

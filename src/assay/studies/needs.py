@@ -336,10 +336,12 @@ def _parts(moment: Moment, made: Step, held: States, static: Mapping[str, int], 
     saved, passing = moment.parts["saved"], moment.parts["passing"]
     of_loss, at_head = max(0, saved - made.saved), where == "loss" or where.startswith(head)
     idle = phase in ("between steps", "optimizer step")
+    beside = int(held.beside) if phase == "optimizer step" else 0
     return {
         **static,
         "parameters": static["parameters"] + (0 if idle else int(held.gathered)),
         "gradients": static["gradients"] + gradients,
+        "optimizer": static["optimizer"] + beside,
         "activations": saved - of_loss + (0 if at_head else passing) + moment.parts.get("in flight", 0),
         "loss": of_loss + (passing if at_head else 0),
         "inputs": moment.parts["inputs"],

@@ -8,7 +8,7 @@ from typing import Any
 from assay.errors import AssayError
 from assay.formats import BITS
 from assay.hardware import Chip, chips
-from assay.readings.optimizers import OPTIMIZERS
+from assay.readings.optimizers import optimizer as optimizer_of
 from assay.readings.setting import setting
 from assay.records import dataclass, field, replace
 from assay.studies.limits import ENDLESS, largest
@@ -202,8 +202,9 @@ class Remedies:
 
     def _states(self, work: Learning) -> Iterator[Option]:
         """What is held of each parameter."""
-        for name in ("adamw-8bit", "adafactor"):
-            if name != work.optimizer and name in OPTIMIZERS:
+        fused = optimizer_of(work.optimizer).rule
+        for name in (fused, "adamw-8bit", "adafactor"):
+            if name is not None and name != work.optimizer:
                 yield self._work("optimizer", f"optimizer {name}", optimizer=name)
         if work.lora is None:
             yield self._work("trained", f"adapters of rank {LORA} trained alone (LoRA)", lora=LORA)
