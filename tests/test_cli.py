@@ -152,7 +152,7 @@ def test_generate_is_a_prefill_and_steps(capsys: pytest.CaptureFixture[str], con
     assert made["without_cache"]["flops"] == flops("--tokens", "5") + sum(again)
     assert made["cache_bytes"] == 8 * 384
     out = page(capsys, config, "--tokens", "5", "--generate", "1M")
-    assert "Generate 1,000,000 tokens behind 5" in out
+    assert "Generate 1,000,000 tokens after 5" in out
 
 
 def test_ops_agree_with_the_report(capsys: pytest.CaptureFixture[str], config: str) -> None:
@@ -269,7 +269,7 @@ def test_tokens_are_cut_to_a_position_table(capsys: pytest.CaptureFixture[str]) 
 
 def test_notes_say_what_a_reader_has_to_know(capsys: pytest.CaptureFixture[str], config: str) -> None:
     notes = document(capsys, config, "--context", "600")["notes"]
-    assert "context 600 is beyond the 512 positions that the config claims" in notes
+    assert "context 600 is beyond the 512 positions that the model claims" in notes
     assert any(note.startswith("config keys that change no figure: ") and "bos_token_id" in note for note in notes)
     assert not any("dtype" in note for note in notes)
     said = document(capsys, "llama-3-8b")["notes"]

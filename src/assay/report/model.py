@@ -39,12 +39,15 @@ def notes(model: Model, counted: Count, chosen: str | None) -> tuple[str, ...]:
     made = list(model.notes)
     asked = counted.setting
     if model.trained is not None and asked.context > model.trained:
-        made.append(f"context {asked.context:,} is beyond the {model.trained:,} positions that the config claims")
+        made.append(f"context {asked.context:,} is beyond the {model.trained:,} positions that the model claims")
     made += _seen(model, asked)
     if asked.quantized and model.scheme is not None:
-        unknown = f"the config quantizes weights in a format that is not known: {model.scheme.unknown}; no bytes are"
-        known = f"{stored_as(model, counted)}; scales and tables are in, headers of files are not;"
-        made.append(f"{unknown} told, --weights prices them" if model.scheme.unknown else f"{known} --weights sets one")
+        if model.scheme.unknown:
+            what = f"the config quantizes weights in a format that is not known: {model.scheme.unknown}"
+            made.append(f"{what}; their bytes are unknown, --weights counts them in one dtype")
+        else:
+            what = f"{stored_as(model, counted)}: scales and tables included, headers of files not"
+            made.append(f"{what}; --weights counts all of them in one dtype")
     elif chosen is None and model.dtype is None:
         made.append(f"no dtype is named, so weights are counted in {asked.weights}; --weights sets another")
     harmless = [shorten(key, 40) for key in model.ignored if key not in model.allowed]
@@ -131,10 +134,10 @@ def _headline(model: Model, counted: Count, style: Style) -> list[str]:
     if weights.active != weights.total:
         share_of = share(weights.active, weights.total)
         rows.append(
-            ["active", short(weights.active), digits(weights.active), "exact", f"{share_of} of them pass a token"]
+            ["active", short(weights.active), digits(weights.active), "exact", f"{share_of} of them for each token"]
         )
     if weights.buffers:
-        rows.append(["buffers", short(weights.buffers), digits(weights.buffers), "exact", "stored, no parameters"])
+        rows.append(["buffers", short(weights.buffers), digits(weights.buffers), "exact", "stored, but no parameters"])
     rows += _flops_rows(counted)
     rows += _other_latent(model, counted)
     if counted.weight_bytes is None:
@@ -187,7 +190,8 @@ def _other_latent(model: Model, counted: Count) -> list[list[str]]:
         return []
     other = "expanded" if counted.setting.latent == "absorbed" else "absorbed"
     total = count_setting(model, replace(counted.setting, latent=other)).flops.total
-    return [[f"  {other}", flop(total), digits(total), "exact", f"latent attention {other}"]]
+    why = ", as engines decode" if other == "absorbed" else ", as the public implementation runs it"
+    return [[f"  {other}", flop(total), digits(total), "exact", f"latent attention {other}{why}"]]
 
 
 def _generated(made: Generated, counted: Count, style: Style) -> list[str]:
@@ -211,7 +215,7 @@ def _generated(made: Generated, counted: Count, style: Style) -> list[str]:
             f"{binary_bytes(made.cache.bytes)} at context {prompt + made.new:,}",
         ],
     ]
-    title = f"Generate {plural(made.new, 'token')} behind {prompt:,}"
+    title = f"Generate {plural(made.new, 'token')} after {prompt:,}"
     return [style.bold(title), *table(rows, "<>><", style=style)]
 
 
@@ -258,7 +262,7 @@ def _ways(model: Model, counted: Count, style: Style) -> list[str]:
     """The published conventions of active parameters."""
     ways = active(model, counted)
     rows = [
-        ["both vocabulary matrices in", short(ways.all), digits(ways.all), "ours"],
+        ["with both vocabulary matrices", short(ways.all), digits(ways.all), "ours"],
         ["without tables only looked up", short(ways.without_input), digits(ways.without_input), "what is multiplied"],
         ["without embedding and head", short(ways.without_both), digits(ways.without_both), "Kaplan's N"],
     ]
