@@ -13,7 +13,7 @@ from commandline import answer, document
 
 import assay
 from assay.cli import main
-from assay.report.explain_text import origin
+from assay.report.legend import origin
 
 sympy = pytest.importorskip("sympy")
 
@@ -128,7 +128,7 @@ KEYS: dict[str, dict[str, str]] = {
 @pytest.mark.parametrize("family", KEYS)
 def test_letters_name_the_keys_of_their_families(family: str) -> None:
     made = assay.explain(assay.load({"model_type": family}), "parameters")
-    found = {letter.symbol.name: origin(letter, made) for letter in made.legend}
+    found = {letter.symbol.name: origin(letter, made.model, made.legend) for letter in made.legend}
     assert {letter: found.get(letter) for letter in KEYS[family]} == KEYS[family]
 
 
@@ -146,7 +146,8 @@ def test_letters_of_many_kinds_of_layers_keep_their_keys(family: str) -> None:
     lines = str(assay.explain(model, "flops", images=1)).splitlines()
     assert max(map(len, lines)) <= 100
     legend = lines[lines.index("letters") + 1 :]
-    assert any(line.endswith(("text_config.hidden_size", "decoder.hidden_size")) for line in legend)
+    keys = ("text_config.hidden_size (default)", "decoder.hidden_size (default)")
+    assert any(line.endswith(keys) for line in legend)
     assert any(line.endswith("--tokens") for line in legend)
 
 

@@ -219,7 +219,8 @@ class Model:
     source: str = ""
     layers: int = 0
     width: int = 0
-    layers_key: str = ""  # the config key that says how many layers there are, where one does
+    depths: tuple[tuple[str, int], ...] = ()  # config keys that say how many layers there are, with what they say
+    unsaid: tuple[str, ...] = ()  # keys of sizes that the file lacks: the values are those of its class
     positions: int | None = None  # rows of a learned position table: a hard limit on past + tokens
     trained: int | None = None  # the context the config claims: going beyond is worth a note
     dtype: str | None = None  # of the weights, where the config says

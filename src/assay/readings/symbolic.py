@@ -21,7 +21,7 @@ from assay.readings.letters import (
     value_of,
 )
 from assay.readings.setting import Setting
-from assay.readings.words import SAYS, dimension, meaning
+from assay.readings.words import SAYS, depth_of, dimension, meaning
 from assay.records import dataclass, replace
 from assay.size import Size, is_integer
 from assay.spec import Block, Model, Segment
@@ -103,7 +103,7 @@ class Symbols:
             symbols = self._bound(segment, block, numbers)
             stored: Size = segment.copies
             if stored > 1:
-                origin = self.model.layers_key if stored == self.model.layers else ""
+                origin = depth_of(self.model, segment)
                 stored = self.letters.of("L", stored, origin, segment.name, apart=str(len(self.axes)))
             yield Place(segment, block, numbers, symbols, stored, stored * segment.passes)
 

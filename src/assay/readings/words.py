@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from assay.spec import AXES, Block
+from assay.spec import AXES, Block, Model, Segment
 
 SAYS = {
     **AXES,
@@ -22,6 +22,7 @@ WITHIN = {
     "a": {"experts": AXES["a"], "router": AXES["a"]},
     "s": {"experts": "width of shared experts"},
     "P": {"embedding": AXES["P"]},
+    "F": {"mlp": AXES["f"]},
     "w": {"attention": "window"},
     "G": {"mixer": "groups of heads"},
     "J": {"mixer": "key heads"},
@@ -45,9 +46,14 @@ LATENT = {
 }
 
 
+# letters that a pass binds, where a block has no size of its own for them; and those of a head, where there are heads
+PASS = ("b", "n", "c", "t", "m", "M", "L", "frames", "images", "sounds", "keys", "pairs")
+HEAD = ("r", "k", "v")
+
+
 def is_expression(key: str) -> bool:
     """True for an origin that is made of config keys, `hidden_size/num_attention_heads`, and false for a key."""
-    return any(sign in key for sign in (" ", "·", "/", "⌊"))
+    return any(sign in key for sign in (" ", "·", "/", "⌊", "⌈"))
 
 
 def meaning(axis: str, block: Block) -> str:
@@ -58,9 +64,12 @@ def meaning(axis: str, block: Block) -> str:
 def word(axis: str, block: Block) -> str:
     """What the field calls an axis: nothing where a block uses its letter for something of its own."""
     key = block.origins.get(axis, "")
-    latent = LATENT.get(key.rpartition(".")[2])
+    last = key.rpartition(".")[2]
+    latent = next((said for end, said in LATENT.items() if last == end or last.endswith(f"_{end}")), None)
     if latent is not None and not is_expression(key):
         return latent
+    if axis in block.sizes and (axis in PASS or (axis in HEAD and not {"h", "g"} & block.sizes.keys())):
+        return ""
     if axis.startswith("P_"):
         return f"rows of the table of {axis[2:]}s"
     parts = WITHIN.get(axis)
@@ -83,3 +92,30 @@ def dimension(axis: str, block: Block) -> str:
     return (
         f"a dimension of {', '.join(names[:2])}{' …' if len(names) > 2 else ''}" if names else f"a size of {block.name}"
     )
+
+
+# what keys and kinds of layers are of, in the words that stand in both
+TOWERS, HALVES = ("vision", "audio"), ("encoder", "decoder")
+
+
+def depth_of(model: Model, segment: Segment) -> str:
+    """The key that says how many layers of a kind there are, `of KEY` where it is of all kinds, "" where none does.
+
+    A kind of layer is of the encoder, the tower or whatever else its name says: of the keys that say as many as there
+    are layers there, it is the one that names the same, else the only one that names nothing else.
+    """
+    side = _side(segment.name)
+    alike = [one for one in model.segments if one.layers and _side(one.name) == side]
+    many = len({index for one in alike for index in one.layers})
+    equal = [key for key, layers in model.depths if layers == many]
+    keys = [key for key in equal if _side(key) == side]
+    if not keys and side not in TOWERS:
+        keys = [key for key in equal if not _side(key)] or (equal if len(model.depths) == 1 else [])
+    if len(keys) != 1:
+        return ""
+    return keys[0] if segment.copies == many else f"of {keys[0]}"
+
+
+def _side(text: str) -> str:
+    """Which of the sides a key or a kind of layer is of."""
+    return next((side for side in (*TOWERS, *HALVES) if side in text), "")

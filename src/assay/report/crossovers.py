@@ -8,10 +8,10 @@ from typing import Any
 from assay.errors import SettingError
 from assay.readings.conventions import CONVENTIONS
 from assay.readings.crossovers import AMOUNTS, COMPARISONS, Comparison, Crossover, Regime, images_alone
-from assay.readings.letters import MISSING, SETTING, Letter, algebra
-from assay.readings.words import is_expression
-from assay.report.algebra import TEXT, joined, quotient, rank, split, terms, write
-from assay.report.explain_text import folded, legend_table
+from assay.readings.letters import MISSING, algebra
+from assay.report.algebra import joined, quotient, terms, write
+from assay.report.explain_text import folded
+from assay.report.legend import default, legend_lines, origin, unlike
 from assay.report.table import WIDTH, Style, table, wrap
 from assay.report.units import digits, share
 from assay.spec import Model
@@ -30,7 +30,7 @@ def report(model: Model, made: Sequence[Crossover], convention: str, batch: int,
     lines += _turns(made)
     lines += _beyond(model, made)
     if any(one.legend for one in made):
-        lines += ["", style.dim("letters"), *_letters(made)]
+        lines += ["", style.dim("letters"), *_letters(model, made)]
     elif not _can_solve():
         lines += ["", MISSING]
     lines += ["", style.dim("what is compared")]
@@ -118,33 +118,16 @@ def _beyond(model: Model, made: Sequence[Crossover]) -> list[str]:
     limit = model.positions or model.trained
     if limit is None or not any(one.at is None or one.at > limit for one in made):
         return []
-    what = "its position table ends at" if model.positions else "its config claims a context of"
+    what = "its position table ends at" if model.positions else "it claims a context of"
     return ["", *wrap(f"Some of these lengths are beyond {model.name}: {what} {digits(limit)} tokens.", "")]
 
 
-def _letters(made: Sequence[Crossover]) -> list[str]:
-    letters = {letter.symbol.name: letter for one in made for letter in one.legend}
-    ordered = sorted(letters.values(), key=lambda letter: rank(letter.symbol))
-    rows = [
-        [TEXT.letter(one.symbol), digits(one.value), ", ".join(filter(None, (one.says, _place(one)))), _source(one)]
-        for one in ordered
-    ]
+def _letters(model: Model, made: Sequence[Crossover]) -> list[str]:
     tied = dict.fromkeys(
         f"{write(tie.left)} = {write(tie.right)}" for one in made if one.formula is not None for tie in one.ties
     )
-    lines = legend_table(rows)
+    lines = legend_lines(unlike(letter for one in made for letter in one.legend), model)
     return [*lines, *wrap(f"formulas use that here {', '.join(tied)}", "")] if tied else lines
-
-
-def _source(letter: Letter) -> str:
-    """The key of a letter, or the option."""
-    axis, _ = split(letter.symbol.name)
-    option = "" if letter.where else SETTING.get(axis, "")
-    return f"= {letter.origin}" if is_expression(letter.origin) else letter.origin or option
-
-
-def _place(letter: Any) -> str:
-    return ", ".join(letter.where) if "_" in letter.symbol.name else ""
 
 
 def _sides(made: Sequence[Crossover]) -> list[list[str]]:
@@ -173,7 +156,12 @@ def document(version: str, model: Model, made: Sequence[Crossover], convention: 
                 "formula": None if one.formula is None else str(one.formula),
                 "formula_text": formula(one).removeprefix("n = ") or None,
                 "letters": {
-                    letter.symbol.name: {"value": letter.value, "origin": letter.origin} for letter in one.legend
+                    letter.symbol.name: {
+                        "value": letter.value,
+                        "origin": origin(letter, model, one.legend),
+                        "by_default": bool(default(letter, model, one.legend)),
+                    }
+                    for letter in one.legend
                 },
             }
             for one in made

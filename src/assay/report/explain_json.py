@@ -6,7 +6,8 @@ from typing import Any
 
 from assay.readings.explain import Derivation, Stage, Sum
 from assay.report.algebra import LATEX, TEXT, write
-from assay.report.explain_text import origin, values, whole
+from assay.report.explain_text import values, whole
+from assay.report.legend import default, origin
 
 
 def document(version: str, made: Derivation) -> dict[str, Any]:
@@ -59,7 +60,8 @@ def document(version: str, made: Derivation) -> dict[str, Any]:
                 "letter": letter.symbol.name,
                 "value": letter.value,
                 "says": letter.says,
-                "origin": origin(letter, made),
+                "origin": origin(letter, made.model, made.legend),
+                "by_default": bool(default(letter, made.model, made.legend)),
                 "where": list(letter.where),
             }
             for letter in made.legend

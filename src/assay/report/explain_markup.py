@@ -7,7 +7,8 @@ from typing import Any
 
 from assay.readings.explain import Derivation, Stage, Sum
 from assay.report.algebra import LATEX, Script, write
-from assay.report.explain_text import basis, call, conditions, heading, legend_rows, signature, title, whole
+from assay.report.explain_text import basis, call, conditions, heading, signature, title, whole
+from assay.report.legend import legend_rows
 from assay.report.units import digits
 
 
@@ -34,7 +35,10 @@ def markdown(made: Derivation) -> str:
     said = [f"closed forms use that here ${tied}$"] if tied else []
     said += [f"${bound}$"] if bound else []
     lines += [", and ".join(said), ""] if said else []
-    rows = [(f"${letter}$", value, says, _code(origin)) for letter, value, says, origin in legend_rows(made, LATEX)]
+    rows = [
+        (f"${letter}$", value, says, " ".join(filter(None, (_code(origin), remark))))
+        for letter, value, says, origin, remark in legend_rows(made.legend, made.model, LATEX)
+    ]
     return "\n".join([*lines, *_table(("letter", "value", "", "from"), rows, "<><<"), ""])
 
 
@@ -59,8 +63,8 @@ def latex(made: Derivation) -> str:
     tied, bound = conditions(made, LATEX)
     lines += [f"Here ${', '.join(filter(None, (tied, bound)))}$."] if tied or bound else []
     rows = [
-        f"  ${letter}$ & {value} & {_escaped(says)} & {_escaped(origin)} \\\\"
-        for letter, value, says, origin in legend_rows(made, LATEX)
+        f"  ${letter}$ & {value} & {_escaped(says)} & {' '.join(map(_escaped, filter(None, known)))} \\\\"
+        for letter, value, says, *known in legend_rows(made.legend, made.model, LATEX)
     ]
     return "\n".join([*lines, r"\begin{tabular}{lrll}", *rows, r"\end{tabular}", ""])
 

@@ -7,17 +7,13 @@ from typing import Any
 
 from assay.readings.conventions import CONVENTIONS
 from assay.readings.explain import FIGURES, Derivation, Stage, Step, Sum
-from assay.readings.letters import SETTING, Letter
-from assay.readings.words import is_expression
-from assay.report.algebra import TEXT, Script, joined, rank, split, terms, write
-from assay.report.table import INDENT, WIDTH, Style, table, wrap
+from assay.report.algebra import TEXT, Script, joined, terms, write
+from assay.report.legend import legend_lines
+from assay.report.table import WIDTH, Style, wrap
 from assay.report.units import digits, layer_ranges, shorten
 from assay.spec import Op
 
 MARK = "    "
-KEYS = 32  # characters for keys, at most, where there is little room
-KINDS = 2  # of layers that a letter names
-NO_KEY = "no key of its own"  # the same in all models of its type
 
 
 def report(made: Derivation, style: Style) -> list[str]:
@@ -29,7 +25,7 @@ def report(made: Derivation, style: Style) -> list[str]:
         lines += _stage(made, stage, known, widths, style)
     if len(made.stages) > 1 or made.stages[0].times > 1:
         lines += [style.bold("all"), *_whole(made, style), ""]
-    lines += [*_conditions(made, style), style.dim("letters"), *_legend(made)]
+    lines += [*_conditions(made, style), style.dim("letters"), *legend_lines(made.legend, made.model)]
     return lines
 
 
@@ -170,9 +166,8 @@ def _whole(made: Derivation, style: Style) -> list[str]:
 
 def conditions(made: Derivation, script: Script = TEXT) -> tuple[str, str]:
     """The ties that closed forms use, and the bounds that hold in this setting."""
-    least = r"\le" if script.latex else "≤"
     tied = ", ".join(f"{write(tie.left, script)} = {write(tie.right, script)}" for tie in made.ties)
-    bound = ", ".join(f"{write(one.low, script)} {least} {write(one.high, script)}" for one in made.bounds)
+    bound = ", ".join(f"{write(one.low, script)} {script.least} {write(one.high, script)}" for one in made.bounds)
     return tied, bound
 
 
@@ -181,68 +176,3 @@ def _conditions(made: Derivation, style: Style) -> list[str]:
     lines = wrap(f"closed forms use that here {tied}", "") if tied else []
     lines += wrap(f"{'and' if tied else 'closed forms use'} that {bound}", "") if bound else []
     return [*map(style.dim, lines), ""] if lines else []
-
-
-def origin(letter: Letter, made: Derivation, script: Script = TEXT) -> str:
-    """Where a letter's value came from: a config key or several, an option, or other letters."""
-    if letter.definition is not None:
-        return f"= {write(letter.definition, script)}"
-    axis, _ = split(letter.symbol.name)
-    if letter.origin and not is_expression(letter.origin):
-        return letter.origin
-    if axis in SETTING and not letter.where:
-        return SETTING[axis]
-    found = derived(axis, letter, made) or letter.origin
-    return f"= {script.keys(found)}" if found else "" if axis == "L" else NO_KEY
-
-
-def derived(axis: str, letter: Letter, made: Derivation) -> str:
-    """A size that no key gives, in terms of those that keys give: by letter, or by key where that is no letter here."""
-    blocks = [segment.block for segment in made.model.segments if segment.name in letter.where]
-    block = next((one for one in blocks if one.sizes.get(axis) == letter.value), None)
-    if block is None:
-        return ""
-    letters = {one.symbol.name for one in made.legend}
-
-    def size(name: str) -> int:
-        found: int = block.sizes.get(name, 0)
-        return found
-
-    def name(of: str) -> str:
-        return of if of in letters else block.origins.get(of, of)
-
-    if axis == "r" and size("g") * letter.value == size("h") > 0:
-        return f"{name('h')}/{name('g')}"
-    if axis == "k" and size("o") and size("o") + size("p") == letter.value:
-        return f"{name('o')} + {name('p')}"
-    if axis in ("k", "v") and size("h") * letter.value == size("d") > 0:
-        return f"{name('d')}/{name('h')}"
-    if axis == "f" and letter.value == 4 * size("d"):
-        return f"4{name('d')}" if name("d") == "d" else f"4·{name('d')}"
-    return ""
-
-
-def place(letter: Letter) -> str:
-    """The first kinds of layers a letter is of, where another one goes by the same name."""
-    kinds = list(dict.fromkeys(letter.where)) if split(letter.symbol.name)[1] else []
-    return ", ".join(kinds[:KINDS]) + (" …" if len(kinds) > KINDS else "")
-
-
-def legend_rows(made: Derivation, script: Script) -> list[list[str]]:
-    """Letter, value, what it is, where its value is from."""
-    rows = []
-    for letter in sorted(made.legend, key=lambda one: rank(one.symbol)):
-        says = ", ".join(filter(None, (letter.says, place(letter))))
-        rows.append([script.letter(letter.symbol), digits(letter.value), says, origin(letter, made, script)])
-    return rows
-
-
-def _legend(made: Derivation) -> list[str]:
-    return legend_table(legend_rows(made, TEXT))
-
-
-def legend_table(rows: list[list[str]]) -> list[str]:
-    """Letters with what they are, shortened where that leaves no room for the keys."""
-    first, second, _, last = (max(map(len, column)) for column in zip(*rows, strict=True))
-    room = WIDTH - len(INDENT) - first - second - min(last, KEYS) - 6
-    return table([[letter, value, shorten(says, room), key] for letter, value, says, key in rows], "<><<")

@@ -64,6 +64,12 @@ class Read(int):
         return _made(int.__rfloordiv__(self, other), other, "/", self)
 
 
+def fraction_of(size: int, share: float) -> int:
+    """A share of a size, rounded down, that remembers the keys which the size is of."""
+    made = int(size * share)
+    return Read(made, f"{share:g}·{_side(size, ' ')}") if isinstance(size, Read) and made else made
+
+
 # what leaves the other side as it is, on the right of the sign and on the left of it
 _IDLE = {" + ": (0, 0), " − ": (0, None), "·": (1, 1), "/": (1, None)}
 
@@ -136,8 +142,10 @@ class Config:
         self.notes: list[str] = []  # what a report says of what was read
         self.starts: dict[str, float] = {}  # deviations of the initial values of tensors, by how their names end
         self.written: dict[str, str] = {}  # the key that a renamed one has in the file
-        self.layers_key = ""  # the one that says how many layers there are
         self.read: dict[str, Any] = {}  # what was asked for and taken, absent keys' own values among it
+        # of children as well, with their tables: keys whose sizes are the class's own, and how many layers keys say
+        self.unsaid: dict[str, None] = {}
+        self.depths: dict[str, int] = {}
 
     def path(self, key: str) -> str:
         """A key as the file has it, below the tables that hold it."""
@@ -175,6 +183,20 @@ class Config:
         )
         if value > most:
             self.fail(key, f"an integer of at most {most}")
+        return self.sized(key, value)
+
+    def depth(self, key: str, default: int | None = None) -> Read:
+        """How many layers there are."""
+        made = self.size(key, default, most=DEPTH)
+        self.depths[made.key] = int(made)
+        return made
+
+    def sized(self, key: str, value: int) -> Read:
+        """A size with the key that it is from: the one of another key's where that was read in its place."""
+        if isinstance(value, Read):
+            return value
+        if key not in self.given and key not in self.written:
+            self.unsaid[self.path(key)] = None
         return Read(value, self.path(key))
 
     def maybe(self, key: str, default: int | None = None, *, least: int = 1) -> Read | None:
@@ -219,7 +241,7 @@ class Config:
         value = self._get(key, _REQUIRED, wanted, lambda v: isinstance(v, list) and all(_held(fits, one) for one in v))
         if length is not None and len(value) != length:
             raise SourceError(f"{self.where}: {self.path(key)} has {len(value)} items; it must be {wanted}")
-        return list(value)
+        return [Read(one, self.path(key)) if type(one) is int else one for one in value]
 
     def table(self, key: str) -> dict[str, Any] | None:
         """An object, or null."""
@@ -230,8 +252,13 @@ class Config:
     def child(self, key: str) -> Config:
         """The config nested under a key; what nobody asks it for is unread here too."""
         if key not in self.children:
-            self.children[key] = Config(self.table(key) or {}, self.where, f"{self.prefix}{key}.")
+            self.children[key] = made = Config(self.table(key) or {}, self.where, f"{self.prefix}{key}.")
+            made.among(self)
         return self.children[key]
+
+    def among(self, whole: Config) -> None:
+        """Be a part of the same file: what is known of its keys is kept together."""
+        self.unsaid, self.depths = whole.unsaid, whole.depths
 
     def divides(self, key: str, value: int, by: str, parts: int) -> int:
         """value / parts. Raises SourceError naming both keys where that leaves a rest."""
@@ -258,7 +285,7 @@ class Config:
                 )
             if known is None:
                 self.data = {**self.data, new: value}
-                self.written[new] = old
+                self.written[new] = self.written.get(old, old)
 
     def absent(self, **defaults: Any) -> None:
         """The config class's own values for keys that the file lacks."""

@@ -95,7 +95,7 @@ def _attention(c: Section, around: Around) -> dict[str, Any]:
             f"{c.where}: width is {int(around.width)}; it must be a multiple of {c.path('heads')}, {int(heads)}, "
             f"where {c.path('head_width')} is not given"
         )
-    each = c.size("head_width", int(around.width) // heads)
+    each = c.size("head_width", around.width // heads)
     _turns(c, around.positions, each)
     if _said(c, "window") and _said(c, "chunk"):
         c.fail("chunk", f'"none" where {c.path("window")} is set')
@@ -130,7 +130,7 @@ def _cross(c: Section, around: Around) -> dict[str, Any]:
     heads = c.size("heads")
     groups = c.size("kv_heads", heads)
     c.divides("heads", heads, "kv_heads", groups)
-    each = c.size("head_width", int(around.width) // heads)
+    each = c.size("head_width", around.width // heads)
     source = around.role.source
     return {
         "heads": heads,

@@ -12,7 +12,6 @@ from assay.blocks.encoders import Encoder, MaskedHead, Pooler, Shared, Tables, T
 from assay.blocks.stacks import Ending, is_named
 from assay.errors import SourceError
 from assay.records import defaults_of
-from assay.sources.config import DEPTH
 from assay.sources.describable import NORMS, Role
 from assay.sources.described_layers import read_layers, read_norm, read_positions
 from assay.sources.described_stacks import (
@@ -32,7 +31,7 @@ FRAME_STRIDE = 2  # of the second convolution over frames
 
 def read_encoder(c: Section) -> Encoder:
     """An encoder by itself, and what stands behind it."""
-    vocab, width, depth = c.size("vocab"), c.size("width"), c.size("layers", most=DEPTH)
+    vocab, width, depth = c.size("vocab"), c.size("width"), c.depth("layers")
     norm = read_norm(c)
     embedding = _tables(c, vocab, width, norm)
     role = Role(encodes=True, span=getattr(embedding, "span", None))
@@ -134,7 +133,7 @@ def read_halves(c: Section) -> EncoderDecoder:
 
 def _half(c: Section) -> Encoder:
     """The encoder of an encoder-decoder."""
-    width, depth, norm = c.size("width"), c.size("layers", most=DEPTH), read_norm(c)
+    width, depth, norm = c.size("width"), c.depth("layers"), read_norm(c)
     layers = read_layers(c, depth, width, Role(encodes=True))
     frames = c.child("frames")
     embedding = _frames(frames, c, width) if frames.data else read_embedding(c, c.size("vocab"), width, norm)

@@ -6,7 +6,6 @@ from assay.blocks import Decoder, Embedding, Final, Head, Norm, Sines
 from assay.blocks.stacks import Ending
 from assay.errors import SourceError
 from assay.records import defaults_of
-from assay.sources.config import DEPTH
 from assay.sources.describable import NORMS, Role
 from assay.sources.described_layers import IN_LAYER, read_layers, read_norm, read_positions
 from assay.sources.fields import Section, build
@@ -24,7 +23,7 @@ _ABOVE = ("vocab", "width")  # of a whole stack
 
 def read_decoder(c: Section, role: Role = ALONE) -> Decoder:
     """A decoder; `role` says what its layers attend to."""
-    vocab, width, depth = c.size("vocab"), c.size("width"), c.size("layers", most=DEPTH)
+    vocab, width, depth = c.size("vocab"), c.size("width"), c.depth("layers")
     norm = read_norm(c)
     layers = read_layers(c, depth, width, role)
     embedding = read_embedding(c, vocab, width, norm)

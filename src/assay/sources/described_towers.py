@@ -8,7 +8,6 @@ from assay.blocks.stacks import Ending
 from assay.blocks.towers import Drawn, Patches, Probe, Tower
 from assay.errors import SourceError
 from assay.records import defaults_of
-from assay.sources.config import DEPTH
 from assay.sources.describable import NORMS, Role
 from assay.sources.described_encoders import read_pooler
 from assay.sources.described_layers import read_layers, read_norm, read_positions
@@ -21,7 +20,7 @@ LARGEST_SIDE = 100_000  # pixels
 
 def read_tower(c: Section) -> Tower:
     """A transformer of images: patches as tokens."""
-    width, depth, norm = c.size("width"), c.size("layers", most=DEPTH), read_norm(c)
+    width, depth, norm = c.size("width"), c.depth("layers"), read_norm(c)
     learned = read_positions(c, "learned") == "learned"
     start = _patches(c.child("patches"), width, norm, learned)
     layers = read_layers(c, depth, width, Role(encodes=True), "learned")

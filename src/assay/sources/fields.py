@@ -9,7 +9,7 @@ from typing import Any, Literal, NoReturn, Union, get_args, get_origin
 
 from assay.errors import SourceError
 from assay.records import MISSING, annotation_of, defaults_of, is_record
-from assay.sources.config import Config, Read
+from assay.sources.config import Config
 
 Words = Mapping[type[Any], Mapping[str, Any]]
 
@@ -22,6 +22,12 @@ class Section(Config):
     ) -> None:
         super().__init__(data, where, prefix)
         self.origins = origins or {}
+
+    def within(self, data: Mapping[str, Any], prefix: str, origins: Mapping[str, str]) -> Section:
+        """A table of the same file, whose defaults are its own as well."""
+        made = Section(data, self.where, prefix, origins)
+        made.among(self)
+        return made
 
     def path(self, key: str) -> str:
         """A key as the file has it: below the layer's table where that set it."""
@@ -39,7 +45,7 @@ class Section(Config):
         self.used.add(key)
         if not isinstance(value, dict):
             self.fail(key, "a table")
-        return Section(value, self.where, f"{self.prefix}{key}.", self.origins)
+        return self.within(value, f"{self.prefix}{key}.", self.origins)
 
     def number(self, key: str, default: float | None = None) -> float | None:
         """A finite number; absent is `default`."""
@@ -88,7 +94,7 @@ class Section(Config):
         for kind in kinds:
             table = tables.child(kind)
             _lay(merged, table.data, "", table.prefix, origins)
-        return Section(merged, self.where, self.prefix, origins)
+        return self.within(merged, self.prefix, origins)
 
 
 def _lay(below: dict[str, Any], above: Mapping[str, Any], path: str, prefix: str, origins: dict[str, str]) -> None:
@@ -143,7 +149,7 @@ class Reader:
         """The value of a key of `cls`. Raises SourceError."""
         if key not in self.c.data and default is not MISSING:
             self.c.used.add(key)
-            return Read(default, self.c.path(key)) if type(default) is int else default
+            return self.c.sized(key, default) if type(default) is int else default
         hint = annotation_of(cls, key)
         options = get_args(hint) if get_origin(hint) in (Union, types.UnionType) else (hint,)
         if type(None) in options and self.c.data.get(key) == "none":

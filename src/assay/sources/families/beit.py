@@ -8,7 +8,7 @@ from assay.blocks.towers import Drawn, Gained, Patches, Tower
 from assay.records import replace
 from assay.sources.config import Config
 from assay.sources.families.common import BASE, Class, activation, depth, family, labels, pre_norm, under
-from assay.sources.families.vision import grid, pair, seeing
+from assay.sources.families.vision import grid, pair, patches_of, seeing
 from assay.sources.families.vit import EMBEDDINGS, HARMLESS, IMAGES, PLAIN, defaults, norm_of, scored, standing
 from assay.spec import ops
 
@@ -36,7 +36,7 @@ _MAPS = """
 
 def averaged_patches(c: Config, made: Tower, *lines: str) -> Ending:
     """The mean of the patches, normed, or the first token of what is normed."""
-    norm, patches = norm_of(c), int(made.axes["n"]) - 1
+    norm, patches = norm_of(c), patches_of(made) - 1
     if c.flag("use_mean_pooling", True):
         pooled = ops("head", "y = slice(x[b n d], at=1) -> [b p d]", "y = mean(y[b p d]) -> [b d]")
         pooled += norm.ops("y", "y", "mean", "b d")

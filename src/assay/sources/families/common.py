@@ -9,7 +9,7 @@ from assay.blocks import Body, Branch, Decoder, Embedding, Head, Layer, Norm, Ro
 from assay.blocks.stacks import Ending
 from assay.errors import SourceError
 from assay.records import dataclass, field
-from assay.sources.config import DEPTH, Config
+from assay.sources.config import Config, fraction_of
 from assay.sources.rotations import LENGTH, ORIGINAL, PLAIN, stretched
 
 if TYPE_CHECKING:
@@ -173,7 +173,7 @@ def rope(
     word = inner.word("rope_type", inner.word("type", "default"))
     base = inner.positive("rope_theta", base)
     share = inner.positive("partial_rotary_factor", share)
-    width = int(head_width * share) if share <= 1 else 0
+    width = fraction_of(head_width, share) if share <= 1 else 0
     if width < 1:
         (inner if "partial_rotary_factor" in found else c).fail("partial_rotary_factor", "a number above 0, at most 1")
     if width == head_width and width % 2 and width > 4:  # the library lets narrower ones pass
@@ -233,9 +233,7 @@ def no_own_width(c: Config, width: int, h: Heads) -> None:
 
 def depth(c: Config, default: int | None = None, key: str = "num_hidden_layers") -> int:
     """How many layers."""
-    made = c.size(key, default, most=DEPTH)
-    c.layers_key = made.key
-    return made
+    return c.depth(key, default)
 
 
 def windows(
@@ -325,7 +323,7 @@ def predicting(c: Config, made: Decoder, layer: Layer, norm: Norm) -> Decoder:
         return made
     from assay.blocks.multi_token import FurtherDecoder, FurtherLayer
 
-    count = c.size(key, most=DEPTH)
+    count = c.depth(key)
     module = FurtherLayer(layer.steps, "further prediction", made.embedding.vocab, made.width, norm)
     c.notes.append("each module for further tokens stores the embedding and the head once more, as its files do")
     return FurtherDecoder(

@@ -74,10 +74,10 @@ def squeezebert(c: Config) -> Encoder:
             c.divides(of, width, key, count)
         return count
 
-    model, middle = ("hidden_size", d), ("intermediate_size", int(inner))
+    model, middle = ("hidden_size", d), ("intermediate_size", inner)
     query, key, value = (groups(f"{name}_groups", 4, model) for name in "qkv")
     output = groups("post_attention_groups", 1, model)
-    attention = dense_attention(c, d, kind=GroupedAttention, channels=int(d), groups=(query, key, value, output))
+    attention = dense_attention(c, d, kind=GroupedAttention, channels=d, groups=(query, key, value, output))
     pair = (groups("intermediate_groups", 4, model, middle), groups("output_groups", 4, model, middle))
     mlp = GroupedMlp(d, inner, pair, activation(c, default=None))
     norm = Norm("layernorm", "gain+bias", 1e-12)

@@ -243,10 +243,10 @@ def olmo_delta(c: Config, width: int, query: int) -> GatedDelta:
     keys = c.maybe("linear_num_key_heads") or query
     each = c.maybe("linear_key_head_dim") or 3 * width // (4 * keys)
     given = {
-        "linear_num_key_heads": int(keys),
-        "linear_num_value_heads": int(c.maybe("linear_num_value_heads") or query),
-        "linear_key_head_dim": int(each),
-        "linear_value_head_dim": int(c.maybe("linear_value_head_dim") or 2 * each),
+        "linear_num_key_heads": keys,
+        "linear_num_value_heads": c.maybe("linear_num_value_heads") or query,
+        "linear_key_head_dim": each,
+        "linear_value_head_dim": c.maybe("linear_value_head_dim") or 2 * each,
     }
     c.data = {**c.data, **given}
     return replace(delta(c, Norm(eps=1e-5)), overshoot=c.flag("linear_allow_neg_eigval", True))

@@ -9,7 +9,7 @@ from assay.blocks.towers import Drawn, Gained, Patches, Tower
 from assay.records import replace
 from assay.sources.config import Config
 from assay.sources.families.common import BASE, Class, activation, depth, family, labels, pre_norm, under
-from assay.sources.families.vision import grid, seeing
+from assay.sources.families.vision import grid, patches_of, seeing
 from assay.sources.families.vit import EMBEDDINGS, HARMLESS, MATRICES, bare, ending, norm_of, standing
 from assay.spec import Op, ops
 
@@ -50,7 +50,7 @@ def averaged(c: Config, made: Tower) -> Ending:
             "logits = linear(y[b s], Wscore[s l], Bscore[l]) -> [b l]",
         ),
     )
-    patches = int(made.axes["n"]) - 1
+    patches = patches_of(made) - 1
     return Drawn("head", made_ops, {"d": made.width, "p": patches, "s": 2 * made.width, "l": labels(c)})
 
 

@@ -13,6 +13,7 @@ from assay.sources.families.clip import VISION2, siglip2_vision
 from assay.sources.families.common import ACTIVATIONS, Names, family, under
 from assay.sources.families.llava import CROPS, PLACE, features, kept, seen, watched
 from assay.sources.families.multimodal import CLASSES, beside, placed, text_of
+from assay.sources.families.vision import patches_of
 from assay.spec import Op, Sight, ops
 
 GATED = under(
@@ -58,11 +59,11 @@ def gated(c: Config, tower: Tower, whole: int | None, norm: Norm | None, drop: s
     """Two matrices around a gate; the first one's columns are both what is gated and the gate."""
     c.inert("alignment_activation_fn", "SwiGLU")
     text = unscaled(*text_of(c, "cohere2", tied=True))
-    out = int(text[0].width)
+    out = text[0].width
     inner, side = c.size("alignment_intermediate_size", whole or out), c.size("downsample_factor", 2)
     if inner % 2:
         c.fail("alignment_intermediate_size", "an even integer")
-    patches = int(tower.axes["o"])
+    patches = patches_of(tower, "o")
     rows = int(patches**0.5)
     if rows % side:
         c.notes.append(f"{rows} rows of patches are no multiple of {side}: such a tower has weights and cannot run")
@@ -119,7 +120,7 @@ def lfm2_vl(c: Config) -> Multimodal:
     inner.word("model_type", "siglip2_vision_model", ("siglip2_vision_model",))
     tower = siglip2_vision(inner)
     text = text_of(c, "lfm2", tied=True)
-    out, side = int(text[0].width), c.size("downsample_factor", 2)
+    out, side = text[0].width, c.size("downsample_factor", 2)
     act = ACTIVATIONS[c.word("projector_hidden_act", "gelu", ACTIVATIONS)]
     one, other = (", Wp1_bias[j]", ", Wp2_bias[k]") if c.flag("projector_bias", True) else ("", "")
     lines = ops(

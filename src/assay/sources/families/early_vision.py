@@ -26,9 +26,9 @@ def fuyu(c: Config) -> Multimodal:
         text = text_of(c, "persimmon", tied=False, whole={"vocab_size": 262144})
     else:
         text = read_inner(c, c, FAMILIES["persimmon"])
-    first = Patches(channels, (patch, patch), int(text[0].width))
+    first = Patches(channels, (patch, patch), text[0].width)
     axes = {"n": "patches", "o": "image_tokens"}
-    return beside(c, text, [Tower(first, (), (), int(text[0].width), axes, FUYU, called="vision")], any_size(patch, 1))
+    return beside(c, text, [Tower(first, (), (), text[0].width, axes, FUYU, called="vision")], any_size(patch, 1))
 
 
 GIT = {

@@ -8,7 +8,7 @@ from assay.blocks import Branch, Decoder, Embedding, Layer, Mlp, Step
 from assay.blocks.encoders import Encoder, MaskedHead, Pooler
 from assay.blocks.funnel import Funnel, FunnelAttention, Pooled
 from assay.records import replace
-from assay.sources.config import DEPTH, Config
+from assay.sources.config import Config
 from assay.sources.families.common import (
     BASE,
     MASKED,
@@ -100,7 +100,7 @@ def funnel(c: Config) -> Encoder:
     mlp = Mlp(c.size("d_inner"), gated=False, activation=activation(c), bias="ud")
     layer = Layer((Step((Branch(attention),), after=norm), Step((Branch(mlp),), after=norm)))
     pooled: Pooled = "queries" if c.flag("pool_q_only", True) else "all"
-    more = c.size("num_decoder_layers", most=DEPTH)
+    more = c.depth("num_decoder_layers")
     words = Embedding(c.size("vocab_size"), d, norm=norm)
     return Funnel(words, (layer,), None, blocks=blocks, repeats=repeats, more=more, pooled=pooled)
 

@@ -105,7 +105,7 @@ def beginning(c: Config, width: int) -> Strided:
     found = c.sequence("sscp_conv_channel_size", lambda v: type(v) is int and v > 0, "an integer of at least 1", 2)
     channels = (int(found[0]), int(found[1])) if found is not None else (128, 32)
     kernels, strides = pairs(c, "sscp_conv_kernel_size", 3), pairs(c, "sscp_conv_stride_size", 2)
-    times, tones = [FRAMES], [int(c.size("input_feat_size", 128))]
+    times, tones = [FRAMES], list[int]([c.size("input_feat_size", 128)])
     for (_, across), (slow, high) in zip(kernels, strides, strict=True):
         times.append((times[-1] - 1) // slow + 1)
         tones.append((tones[-1] + 2 - across) // high + 1)
@@ -167,7 +167,7 @@ def gemma3n(c: Config) -> Multimodal:
     """Google 2025: a MobileNet-V5 of 300 million parameters and an encoder of sound beside Gemma 3n's text model."""
     c.skip("boi_token_id", "eoi_token_id", "boa_token_id", "eoa_token_id", "audio_soft_tokens_per_image")
     text = text_of(c, "gemma3n_text", tied=True)
-    width, tokens = int(text[0].width), TOKENS * TOKENS
+    width, tokens = text[0].width, TOKENS * TOKENS
     if c.size("vision_soft_tokens_per_image", tokens) != tokens:
         c.fail("vision_soft_tokens_per_image", f"{tokens}, which is what the tower makes of an image")
     towers = [seeing(c.child("vision_config"), width, tokens), hearing(c.child("audio_config"), width)]

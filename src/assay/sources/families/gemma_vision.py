@@ -52,7 +52,7 @@ def gemma4(c: Config) -> Multimodal:
     whole = c.has("vision_config")
     heard = []
     if c.has("audio_config"):
-        heard = [hearing(c.child("audio_config"), int(text[0].width), not whole)]
+        heard = [hearing(c.child("audio_config"), text[0].width, not whole)]
         asked = "--sounds" if whole else "--images"
         c.notes.append(f"each of {asked} is a sound of half a minute, {POSITIONS} tokens")
     else:
@@ -62,7 +62,7 @@ def gemma4(c: Config) -> Multimodal:
         return beside(c, text, heard)
     seen = c.child("vision_config")
     tokens = c.size("vision_soft_tokens_per_image", seen.size("default_output_length", 280))
-    tower, squared = _seeing(seen, int(text[0].width))
+    tower, squared = _seeing(seen, text[0].width)
     says = "of the size that the config asks for"
     sight = Sight(tokens=int(tokens), patches=squared, says=says, sounds=bool(heard))
     return beside(c, text, [tower, *heard], sight)

@@ -59,7 +59,7 @@ def sam(c: Config) -> tuple[Patches, tuple[Layer, ...], int]:
     width, heads = c.size("hidden_size"), c.size("num_attention_heads")
     norm = Norm("layernorm", "gain+bias", c.positive("layer_norm_eps", 1e-6))
     patches, kernel = square(c)
-    side, window = round(patches**0.5), c.size("window_size", least=0)
+    side, window = c.size("image_size") // kernel[0], c.size("window_size", least=0)
     table = patches if c.flag("use_abs_pos", True) else None
     first = Patches(c.size("num_channels", 3), kernel, width, patches, positions=table, sides=(side, side))
     each = c.divides("hidden_size", width, "num_attention_heads", heads)
@@ -69,9 +69,9 @@ def sam(c: Config) -> tuple[Patches, tuple[Layer, ...], int]:
 
     def layer(kind: str) -> Layer:
         reach = window if kind == "windowed" else side
-        padded = (-(-side // reach) * reach) ** 2
+        rows = (side + reach - 1) // reach * reach  # whole windows
         attention = FilledWindows(
-            heads, heads, each, bias=bias, patches=reach * reach, padded=padded, side=reach, places=places
+            heads, heads, each, bias=bias, patches=reach * reach, padded=rows * rows, side=reach, places=places
         )
         return pre_norm(attention, mlp, norm, kind)
 

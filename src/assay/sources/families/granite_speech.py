@@ -131,7 +131,7 @@ def asked(c: Config, outer: Config, text: int) -> Tower:
     queries = outer.divides("window_size", window, "downsample_rate", rate)
     norm, last = Norm("layernorm", "gain+bias", eps), NamedNorm("layernorm", "gain+bias", eps, named="last")
     among = Windowed(heads, heads, each, bias="qkvo", patches=queries)
-    across = WindowQueries(heads, heads, each, bias="qkvo", size=int(window), source=int(c.size("encoder_hidden_size")))
+    across = WindowQueries(heads, heads, each, bias="qkvo", size=int(window), source=c.size("encoder_hidden_size"))
     mlp = Mlp(c.size("intermediate_size"), gated=False, activation=activation(c), bias="ud")
     crossed = NamedNorm("layernorm", "gain+bias", eps, named="cross")
 
@@ -162,7 +162,7 @@ def granite_speech(c: Config) -> Multimodal:
     text = text_of(c, "granite", tied=True)
     encoder, window = conformer(c.child("encoder_config"))
     inner = c.child("projector_config")
-    queries = asked(inner, c, int(text[0].width))
+    queries = asked(inner, c, text[0].width)
     read = inner.size("encoder_hidden_size")
     if read != encoder.width:  # the class's own sizes are of this kind
         c.notes.append(

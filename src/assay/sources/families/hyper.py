@@ -7,7 +7,7 @@ from assay.blocks.compressed import CompressedAttention, Compressor, HashRouter,
 from assay.blocks.hyper import HyperDecoder, HyperLayer, StreamEmbedding, Streams, hyper_names
 from assay.blocks.moe import Moe, Router
 from assay.records import replace
-from assay.sources.config import Config
+from assay.sources.config import Config, fraction_of
 from assay.sources.families.common import Names, activation, by_kind, depth, family, label, rms, rope, stack, under
 from assay.sources.families.dense import biased
 from assay.sources.families.latent import HARMLESS, dense, latent, routed, sparse_layers
@@ -158,7 +158,7 @@ def compressed(c: Config, norm: Norm, kind: str) -> CompressedAttention:
     c.divides("num_attention_heads", heads, "o_groups", groups)
     share = c.positive("partial_rotary_factor", 0.125) if c.has("partial_rotary_factor") else None
     rotary = c.size("qk_rope_head_dim", 64) if c.has("qk_rope_head_dim") else None
-    turned = int(width * share) if share is not None else rotary if rotary is not None else width // 8
+    turned = fraction_of(width, share) if share is not None else rotary if rotary is not None else width // 8
     if not 0 < turned <= width:
         c.fail("qk_rope_head_dim" if share is None else "partial_rotary_factor", f"a part of head_dim, {width}")
     return CompressedAttention(

@@ -78,7 +78,7 @@ def resampler(c: Config, text: Config, width: int, seen: int) -> Tower:
 def idefics2(c: Config) -> Multimodal:
     """Laurençon et al. 2024, arXiv:2405.02246."""
     text = text_of(c, "mistral", tied=False, whole={"max_position_embeddings": 32768, "rms_norm_eps": 1e-5})
-    inner, out = c.child("text_config"), int(text[0].width)
+    inner, out = c.child("text_config"), text[0].width
     tower = seeing(c.child("vision_config"), inner, out)
     few = resampler(c.child("perceiver_config"), inner, out, int(tower.axes["n"]))
     c.notes.append(CROPS)

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from assay.blocks import Attention, Body, Branch, Decoder, Layer, Mlp, Norm, Step
 from assay.blocks.moe import Moe, Router
 from assay.blocks.recurrent import ShortConv
-from assay.sources.config import Config
+from assay.sources.config import Config, Read
 from assay.sources.families.common import by_kind, depth, family, heads, label, pre_norm, rms, rope, stack, under
 from assay.sources.families.dense import biased
 from assay.sources.families.experts import LAYER, chosen, packed, window_of
@@ -87,7 +87,12 @@ def lfm2_width(c: Config) -> int:
     if by is not None and by <= 0:
         c.fail("block_ffn_dim_multiplier", "a number above 0")
     inner = 2 * width // 3
-    return inner if by is None else -(-int(by * inner) // multiple) * multiple
+    if by is None:
+        return inner
+    thirds = f"⌊2·{width.key}/3⌋"
+    scaled = thirds if by == 1 else f"{c.path('block_ffn_dim_multiplier')}·{thirds}"
+    made = -(-int(by * inner) // int(multiple)) * int(multiple)
+    return Read(made, f"⌈{scaled}/{multiple.key}⌉·{multiple.key}")
 
 
 @family("lfm2_moe", cls="Lfm2MoeForCausalLM", names=LFM2_MOE, harmless=_OLDER)

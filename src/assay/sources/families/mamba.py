@@ -70,7 +70,7 @@ def rank(c: Config, key: str, width: int) -> int:
     """The rank of the time step: a sixteenth of the width, rounded up, where it is `auto`."""
     if c.data.get(key, "auto") == "auto":
         c.skip(key)
-        return -(-width // 16)
+        return (width + 15) // 16
     return c.size(key)
 
 

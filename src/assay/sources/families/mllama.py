@@ -101,7 +101,7 @@ def text(c: Config, seen: int) -> LookingDecoder:
     if tied:
         c.fail("tie_word_embeddings", "false: the head lacks the rows of images")
     return LookingDecoder(
-        Embedding(int(rows) + 8, width),  # images have tokens beyond the vocabulary
+        Embedding(rows + 8, width),  # images have tokens beyond the vocabulary
         by_kind(kinds, layer),
         Head(rows, width, norm=norm),
         trained=c.maybe("max_position_embeddings"),

@@ -45,7 +45,7 @@ class Stem:
 
     def sizes(self) -> dict[str, int | None]:
         """Axis sizes."""
-        return {"f": 3 * self.side**2, "e": 2 * self.width, "d": self.width}
+        return {"f": 3 * self.side * self.side, "e": 2 * self.width, "d": self.width}
 
     def ops(self) -> list[Op]:
         """From `pixels[b n f]` to `x[b n d]`."""
@@ -76,7 +76,7 @@ def _windows(c: Config, kinds: list[str]) -> list[int | None]:
 
 def _masked(c: Config, made: Multimodal) -> FactoredHead:
     words = made.text.embedding
-    return FactoredHead(words.vocab, words.width, int(words.narrow or 0), c.flag("tie_word_embeddings", True))
+    return FactoredHead(words.vocab, words.width, words.narrow or 0, c.flag("tie_word_embeddings", True))
 
 
 @family(
@@ -128,5 +128,5 @@ def neomme(c: Config) -> Multimodal:
     text = Encoder(words, by_kind(sorts, layer), None, trained=c.maybe("max_position_embeddings", 16384), final=norm)
     side = c.size("patch_size", 32)
     axes = {"n": "patches", "o": "image_tokens"}
-    tower = Tower(Stem(int(side), int(d)), (), (), d, axes, STEM, called="vision", part="tower")
+    tower = Tower(Stem(side, d), (), (), d, axes, STEM, called="vision", part="tower")
     return Multimodal(text, (tower,), any_size(side, 1), NAMES)

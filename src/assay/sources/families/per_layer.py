@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import Any
 
-from assay.sources.config import Config
+from assay.sources.config import Config, Read
 
 Own = tuple[tuple[str, Any], ...]
 
@@ -21,7 +21,11 @@ def per_layer(c: Config, layers: int, allowed: Collection[str]) -> list[Own] | N
             c.fail(
                 "per_layer_config", f"an object of layers, 0 to {layers - 1}, of objects with keys {', '.join(allowed)}"
             )
-    return [tuple(sorted(given.get(str(i), {}).items())) for i in range(layers)]
+    of = c.path("per_layer_config")
+    return [
+        tuple(sorted((name, Read(size, f"{of}.*.{name}") if type(size) is int else size) for name, size in own.items()))
+        for own in (given.get(str(i), {}) for i in range(layers))
+    ]
 
 
 def overlaid(c: Config, own: Own) -> Config:
@@ -30,6 +34,8 @@ def overlaid(c: Config, own: Own) -> Config:
         return c
     inner = Config({**c.data, **dict(own)}, c.where, c.prefix)
     inner.used, inner.written = c.used, c.written
+    inner.given = (*c.given, *dict(own))
+    inner.among(c)
     return inner
 
 

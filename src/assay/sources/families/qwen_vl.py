@@ -162,7 +162,7 @@ def qwen25_visual(c: Config) -> tuple[Tower, Sight]:
         attention.head_width,
         bias="qkvo",
         positions=Rope(style="axial"),
-        patches=side**2 * squared,
+        patches=side * side * squared,
     )
     mlp = Mlp(c.size("intermediate_size"), activation=activation(c), bias="gud")
 

@@ -127,7 +127,7 @@ def grouped(c: Config, tower: Tower, key: str) -> int:
     """How many neighbours lie side by side in a vector as wide as the config says."""
     inner = c.size(key)
     c.divides(key, inner, "hidden_size", tower.width)
-    return int(inner) // tower.width
+    return inner // tower.width
 
 
 @family("qwen2_audio", cls="Qwen2AudioForConditionalGeneration", names={}, classes=CLASSES)
@@ -144,7 +144,7 @@ def flamingo(c: Config, sight: Sight | None = None) -> Multimodal:
     """The mean of every two positions, two matrices."""
     tower, text = whisper(c.child("audio_config")), text_of(c, "qwen2", tied=None)
     made = [*halved(), *two(c, c.flag("projector_bias", True))]
-    out = int(text[0].width)
+    out = text[0].width
     tower = heard(c, tower, made, int(tower.axes["n"]) // 2, e=2, j=out, k=out)
     names = {**WHISPER, "Wp1": "model.multi_modal_projector.linear_1.weight"}
     return beside(c, text, [replace(tower, names=names)], sight)
@@ -186,7 +186,7 @@ def voxtral(c: Config) -> Multimodal:
         *joined(),
         *two(c, False, axes="d q"),
     ]
-    out = int(text[0].width)
+    out = text[0].width
     tower = heard(c, tower, made, int(tower.axes["n"]) // many, q=many, j=out, k=out)
     return beside(c, text, [tower], within(c, None))
 
@@ -218,7 +218,7 @@ def glmasr(c: Config) -> Multimodal:
         *joined(),
         *two(c, True, axes="d q"),
     ]
-    out = int(text[0].width)
+    out = text[0].width
     return beside(c, text, [heard(c, tower, made, n // many, q=many, j=2 * out, k=out)], within(c, 59260))
 
 
@@ -232,7 +232,7 @@ def moss(c: Config) -> Multimodal:
     c.skip("audio_chunk_size")
     tower = whisper(c.child("audio_config"), 24, 16, 1024, 80)
     text = text_of(c, "qwen3", tied=True, whole=_MOSS)
-    many, out = c.size("audio_merge_size", 4), int(text[0].width)
+    many, out = c.size("audio_merge_size", 4), text[0].width
     eps = c.child("text_config").positive("rms_norm_eps", 1e-6)
     made = [
         *NORM.ops("x", "x", "f"),

@@ -132,7 +132,7 @@ def mra(c: Config) -> Encoder:
     made = bert_like(c, vocab_size=50265, type_vocab_size=1, layer_norm_eps=1e-5)
     c.word("approx_mode", "full", ("full", "sparse"))
     rows = c.size("max_position_embeddings")
-    tables = (("position", rows + 2), ("type", int(c.size("type_vocab_size"))))
+    tables = (("position", rows + 2), ("type", c.size("type_vocab_size")))
     words = made.embedding
     made = with_attention(made, dense_attention(c, made.width, kind=Coarse))
     return replace(made, embedding=Numbered(words.vocab, words.width, norm=words.norm, tables=tables, numbers=rows))

@@ -97,7 +97,7 @@ def voxtral_realtime(c: Config) -> Multimodal:
     c.skip("hidden_size", "audio_length_per_tok", "default_num_delay_tokens")
     tower, many = stream(c.child("audio_config")), c.size("downsample_factor", 4)
     text = text_of(c, WORDS.model_type, tied=True, own=WORDS)
-    out = int(text[0].width)
+    out = text[0].width
     made = [
         *rms(c.child("audio_config"), 1e-5).ops("x", "x", "f"),
         *ops("tower", "y = columns(x[b n d], stride=q, pad=0) -> [b o d q]"),

@@ -145,7 +145,7 @@ def t5gemma2(c: Config) -> EncoderDecoder:
 
     write = q.mixed(sorts, lambda kind: sandwiched((merged(kind), q.mlp), q.norm, kind), **end_keys(target, q, None))
     tower = seen(outer, "siglip_vision_model", {}, "model.encoder.vision_tower.")
-    tower = averaged(outer, tower, int(p.width), "model.encoder.multi_modal_projector.")
+    tower = averaged(outer, tower, p.width, "model.encoder.multi_modal_projector.")
     c.notes += outer.notes
     head, words = write.head, read.embedding
     c.skip("vocab_size")

@@ -68,7 +68,7 @@ def llama4(c: Config) -> Multimodal:
     layers = (plain(seen, norm, attention),) * depth(seen)
     side = shuffled(seen, seen.positive("pixel_shuffle_ratio", 0.5))
     text = text_of(c, "llama4_text", tied=None, either=True)
-    end = _adapted(c, seen, norm, {"q": side * side, "p": patches, "r": int(text[0].width)})
+    end = _adapted(c, seen, norm, {"q": side * side, "p": patches, "r": text[0].width})
     axes = {"n": first.length, "o": patches // side**2}
     tower = Tower(first, layers, (end,), width, axes, LLAMA4, called="vision")
     c.notes.append(CROPS)

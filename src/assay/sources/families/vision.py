@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, cast
+
 from assay.blocks import Attention, Layer, Mlp, Norm
 from assay.blocks.stacks import Body
 from assay.sources.config import Config
 from assay.sources.families.common import activation, pre_norm
+
+if TYPE_CHECKING:
+    from assay.blocks.towers import Tower
 
 LARGEST_SIDE = 100_000  # pixels
 
@@ -29,12 +34,18 @@ def grid(c: Config, image: int | None = None, patch: int | None = None) -> tuple
     return rows * columns, kernel
 
 
+def patches_of(tower: Tower, axis: str = "n") -> int:
+    """How many positions an image has in a tower that sees images of one size."""
+    return cast(int, tower.axes[axis])
+
+
 def square(c: Config, image: int | None = None, patch: int | None = None) -> tuple[int, tuple[int, int]]:
     """The same where a config class knows squares alone."""
     side, step = (c.size(key, n, most=LARGEST_SIDE) for key, n in (("image_size", image), ("patch_size", patch)))
     if step > side:
         c.fail("patch_size", "no larger than image_size")
-    return (side // step) ** 2, (step, step)
+    rows = side // step
+    return rows * rows, (step, step)
 
 
 def seeing(c: Config, bias: str, heads_key: str = "num_attention_heads", width_key: str = "hidden_size") -> Attention:

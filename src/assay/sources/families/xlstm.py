@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from assay.blocks import Decoder, Embedding, Head, Mlp, Norm
 from assay.blocks.linear import MatrixLstm
-from assay.sources.config import Config
+from assay.sources.config import Config, Read
 from assay.sources.families.common import depth, family, pre_norm, under
 from assay.sources.families.mamba import share
 
@@ -68,7 +68,7 @@ def xlstm(c: Config) -> Decoder:
     norm = Norm("rmsnorm", affine, eps)  # type: ignore[arg-type]
     each = {}
     for key, default in (("qk_dim_factor", 0.5), ("v_dim_factor", 1.0)):
-        whole = int(width * c.positive(key, default))
+        whole = Read(int(width * c.positive(key, default)), f"{width.key}·{c.path(key)}")
         if whole < 1:
             c.fail(key, "a number that leaves each head a width of at least 1")
         each[key] = share(c, "num_heads", whole, f"hidden_size x {key}")
@@ -83,10 +83,13 @@ def xlstm(c: Config) -> Decoder:
     )
     multiple = c.size("ffn_round_up_to_multiple_of", 64)
     # a fraction beyond a multiple is not rounded up, as in the public implementation
-    inner = int((width * c.positive("ffn_proj_factor", 2.667) + multiple - 1) // multiple) * multiple
+    inner = int((width * c.positive("ffn_proj_factor", 2.667) + multiple - 1) // multiple) * int(multiple)
+    wider = f"{width.key}·{c.path('ffn_proj_factor')} + {multiple.key} − 1"
     if not inner:
         c.fail("ffn_proj_factor", "a number that leaves a width of at least 1")
-    layer = pre_norm(mixer, Mlp(inner, bias="gud" if bias else ""), norm)
+    layer = pre_norm(
+        mixer, Mlp(Read(inner, f"⌊({wider})/{multiple.key}⌋·{multiple.key}"), bias="gud" if bias else ""), norm
+    )
     mode = c.word("weight_mode", "single", XLSTM)
     rows, tied = c.size("vocab_size", 50304), c.flag("tie_word_embeddings", False)
     head = Head(rows, width, tied, norm=Norm(eps=1e-6), softcap=c.positive("output_logit_soft_cap", 30.0))
