@@ -19,7 +19,7 @@ from assay.sources.families.common import (
     windows,
 )
 from assay.sources.families.dense import FULL, SLIDING, biased
-from assay.sources.families.experts import LAYER, MIXTRAL, beside, chosen, sparse_layers, window_of
+from assay.sources.families.experts import LAYER, MIXTRAL, beside, pool, sparse_layers, window_of
 
 COHERE = {**MIXTRAL, **beside(), **under(LAYER, {"Gs0": "input_layernorm.weight"})}
 
@@ -63,7 +63,6 @@ def cohere2_moe(c: Config) -> Decoder:
 
 def cohere_experts(c: Config, width: int, act: str) -> Moe:
     """Scores of the chosen experts alone; shared experts are added, or averaged with the routed ones."""
-    e = c.size("num_experts", 8)
     scores = c.word("expert_selection_fn", "softmax", ("softmax", "sigmoid"))
     normalize = c.flag("norm_topk_prob", True)
     router = Router("softmax-of-chosen")
@@ -72,8 +71,7 @@ def cohere_experts(c: Config, width: int, act: str) -> Moe:
     shared = c.size("num_shared_experts", 0, least=0)
     how = c.word("shared_expert_combination_strategy", "average", ("average", "sum"))
     return Moe(
-        e,
-        chosen(c, "num_experts_per_tok", 2, e, "num_experts"),
+        *pool(c, "num_experts", 8, 2),
         width,
         router,
         activation=act,

@@ -9,7 +9,7 @@ from assay.blocks.dynamic_mask import DynamicMask, ProductKeys
 from assay.sources.config import Config
 from assay.sources.families.common import activation, depth, family, heads, rms, rope, stack, under
 from assay.sources.families.dense import LLAMA
-from assay.sources.families.experts import LAYER, chosen
+from assay.sources.families.experts import LAYER, pool
 
 DOGE = {
     **LLAMA,
@@ -48,8 +48,7 @@ def doge(c: Config) -> Decoder:
     )
     mlp_bias = "gud" if c.flag("mlp_bias", False) else ""
     act, width = activation(c), c.size("intermediate_size", 2048)
-    e = c.size("num_experts", 16384)
-    a = chosen(c, "num_experts_per_tok", 64, e, "num_experts")
+    e, a = pool(c, "num_experts", 16384, 64)
     normalize = c.flag("norm_topk_prob", False)
     mlp: Body = Mlp(width, activation=act, bias=mlp_bias)
     if c.flag("is_moe", False):

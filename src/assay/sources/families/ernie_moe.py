@@ -7,7 +7,7 @@ from assay.blocks.moe import Moe, Router
 from assay.sources.config import Config
 from assay.sources.families.common import activation, by_kind, depth, family, heads, pre_norm, rms, rope, stack, under
 from assay.sources.families.dense import biased
-from assay.sources.families.experts import FURTHER, LAYER, MIXTRAL, alike, beside, chosen, packed, sparse_layers
+from assay.sources.families.experts import FURTHER, LAYER, MIXTRAL, alike, beside, chosen, packed, pool, sparse_layers
 
 ERNIE = {**MIXTRAL, **packed(Cr="gate.moe_statics.e_score_correction_bias[1 e]"), **beside()}
 
@@ -29,12 +29,10 @@ def ernie4_5_moe(c: Config) -> Decoder:
     attention = Attention(*h, bias="qkvo" if every else "", positions=rope(c, h.width, 5e5, style="interleaved"))
     mlp_bias = "gud" if every else ""
     mlp = Mlp(c.size("intermediate_size", 12288), activation=activation(c), bias=mlp_bias)
-    e = c.size("moe_num_experts", 64)
     width = c.size("moe_intermediate_size", 1536)
     c.skip("moe_norm_min")
     moe = Moe(
-        e,
-        chosen(c, "moe_k", 6, e, "moe_num_experts"),
+        *pool(c, "moe_num_experts", 64, 6, "moe_k"),
         width,
         Router("softmax", correction=True, normalize=True),
         activation=activation(c),
@@ -69,11 +67,9 @@ def hy_v3(c: Config) -> Decoder:
     )
     mlp_bias = biased(c, "mlp_bias", "gud")
     mlp = Mlp(c.size("intermediate_size", 13312), activation=activation(c), bias=mlp_bias)
-    e = c.size("num_experts", 192)
     width = c.size("moe_intermediate_size", 1536)
     moe = Moe(
-        e,
-        chosen(c, "num_experts_per_tok", 8, e, "num_experts"),
+        *pool(c, "num_experts", 192, 8),
         width,
         Router("sigmoid", correction=True, normalize=True, scale=c.positive("router_scaling_factor", 2.826)),
         activation=activation(c),

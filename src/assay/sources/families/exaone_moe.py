@@ -21,7 +21,7 @@ from assay.sources.families.common import (
     windows,
 )
 from assay.sources.families.dense import FULL, SLIDING, window_of
-from assay.sources.families.experts import FURTHER, SHARED, chosen, layered, routed, sandwiched, sparse_layers, turning
+from assay.sources.families.experts import FURTHER, SHARED, layered, pool, routed, sandwiched, sparse_layers, turning
 
 
 @family("exaone_moe", cls="ExaoneMoeForCausalLM", names=SHARED, harmless=FURTHER)
@@ -73,8 +73,7 @@ def kolibri1(c: Config) -> Decoder:
     norm, positions = rms(c), rope(c, h.width)
     kinds = windows(c, n, lambda i: SLIDING if (i + 1) % 5 else FULL)
     window = window_of(c, kinds, 513)
-    e = c.size("num_experts", 384)
-    a = chosen(c, "num_experts_per_tok", 6, e, "num_experts")
+    e, a = pool(c, "num_experts", 384, 6)
     router = Router("sigmoid-of-chosen", correction=True, normalize=c.flag("norm_topk_prob", False))
     shared = c.size("shared_expert_intermediate_size", 512)
     width = c.size("moe_intermediate_size", 512)

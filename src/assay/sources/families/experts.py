@@ -51,6 +51,14 @@ def chosen(c: Config, key: str, default: int | None, experts: int, of: str) -> i
     return k
 
 
+def pool(
+    c: Config, of: str, experts: int | None = None, k: int | None = None, key: str = "num_experts_per_tok"
+) -> tuple[int, int]:
+    """Experts under the key `of`, and how many of them a token passes; the numbers are the config class's defaults."""
+    e = c.size(of, experts)
+    return e, chosen(c, key, k, e, of)
+
+
 def grouped(
     c: Config,
     experts: int,
@@ -97,8 +105,7 @@ def routed(
 
     The numbers and the keywords of the router are the config class's defaults.
     """
-    e = c.size(of, experts)
-    a = chosen(c, "num_experts_per_tok", k, e, of)
+    e, a = pool(c, of, experts, k)
     inner = c.size("moe_intermediate_size", width)
     beside = None if shared is None else inner * c.size(*shared, least=0) or None
     return Moe(e, a, inner, grouped(c, e, a, of, **router), activation=activation(c), shared=beside)

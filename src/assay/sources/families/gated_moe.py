@@ -26,10 +26,10 @@ from assay.sources.families.experts import (
     LAYER,
     MIXTRAL,
     beside,
-    chosen,
     grouped,
     layered,
     packed,
+    pool,
     sandwiched,
     sparse_layers,
     turning,
@@ -68,11 +68,9 @@ def afmoe(c: Config) -> Decoder:
     c.inert("num_expert_groups", 1)
     c.inert("num_limited_groups", 1)
     mlp = Mlp(c.size("intermediate_size", 6144), activation=activation(c))
-    e = c.size("num_experts", 64)
     width = c.size("moe_intermediate_size", 1408)
     moe = Moe(
-        e,
-        chosen(c, "num_experts_per_tok", 6, e, "num_experts"),
+        *pool(c, "num_experts", 64, 6),
         width,
         Router("sigmoid", correction=True, normalize=True, scale=c.positive("route_scale", 1.0)),
         activation=activation(c),
@@ -148,10 +146,8 @@ def _heads_of_layers(c: Config, n: int, kv: int) -> tuple[list[int], bool]:
 def _laguna_experts(c: Config) -> Moe:
     c.inert("moe_apply_router_weight_on_input", False)
     cap = c.number("moe_router_logit_softcapping", 0.0)
-    e = c.size("num_experts", 256)
     return Moe(
-        e,
-        chosen(c, "num_experts_per_tok", 8, e, "num_experts"),
+        *pool(c, "num_experts", 256, 8),
         c.size("moe_intermediate_size", 512),
         Router(
             "sigmoid",
@@ -191,8 +187,7 @@ def beam(c: Config) -> Decoder:
     window = window_of(c, kinds, 512)
     sparse = sparse_layers(c, n, lambda i: i >= 3)
     mlp = Mlp(c.size("intermediate_size", 20480), activation=activation(c))
-    e = c.size("num_experts", 256)
-    a = chosen(c, "num_experts_per_tok", 8, e, "num_experts")
+    e, a = pool(c, "num_experts", 256, 8)
     router = grouped(c, e, a, "num_experts", groups=8, keep=4, scale=2.5)
     moe = Moe(e, a, c.size("moe_intermediate_size", 2560), router, activation=activation(c))
     tables = c.table("rope_parameters")

@@ -19,7 +19,7 @@ from assay.blocks.shared_keys import (
 from assay.sources.config import Config
 from assay.sources.families.common import activation, by_kind, depth, family, rms, rope, under
 from assay.sources.families.dense import FULL, LLAMA, SLIDING, biased
-from assay.sources.families.experts import chosen
+from assay.sources.families.experts import pool
 from assay.sources.families.per_layer import Own, overlaid, per_layer, reusing
 
 LAYER = "model.layers.{i}."
@@ -278,10 +278,8 @@ def _steps4(c: Config, mixer: SharedKeysAttention, width: int, norm: Norm, own: 
     act = activation(c, "hidden_activation")
     steps = [Step((Branch(mixer, norm, norm),))]
     if c.flag("enable_moe_block", False):
-        experts = c.size("num_experts")
         moe = BesideMoe(
-            experts,
-            chosen(c, "top_k_experts", None, experts, "num_experts"),
+            *pool(c, "num_experts", key="top_k_experts"),
             c.size("moe_intermediate_size"),
             Router(),
             activation=act,

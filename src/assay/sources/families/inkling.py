@@ -9,7 +9,7 @@ from assay.blocks.moe import Moe, Router
 from assay.blocks.relative import Convolved, ProfiledAttention, ScaledOutput, SinkMoe
 from assay.sources.config import Config
 from assay.sources.families.common import activation, by_kind, depth, family, label, rms, under
-from assay.sources.families.experts import LAYER, MIXTRAL, chosen
+from assay.sources.families.experts import LAYER, MIXTRAL, pool
 
 INKLING = {
     **MIXTRAL,
@@ -58,10 +58,8 @@ def inkling_text(c: Config) -> Decoder:
     inner, dense = _widths(c)
     act = activation(c)
     mlp = Convolved(ScaledOutput(Mlp(dense, activation=act)), kernel, "m")
-    experts = c.size("n_routed_experts", 256)
     moe = SinkMoe(
-        experts,
-        chosen(c, "num_experts_per_tok", 6, experts, "n_routed_experts"),
+        *pool(c, "n_routed_experts", 256, 6),
         inner,
         c.size("n_shared_experts", 2),
         c.positive("route_scale", 8.0),
@@ -279,13 +277,11 @@ def state_attention(c: Config, norm: Norm, slides: bool) -> StateAttention:
 
 def softcapped_experts(c: Config) -> Moe:
     """Routed experts whose gate and other half are bounded."""
-    experts = c.size("n_routed_experts", 384)
     scores = c.word("scoring_func", "sigmoid", ("sigmoid", "softmax", "sqrtsoftplus"))
     caps = (("gate_cap", c.positive("mlp_gate_softcap", 4.0)), ("up_cap", c.positive("mlp_up_softcap", 25.0)))
     scale = c.positive("route_scale", 8.0)
     return Moe(
-        experts,
-        chosen(c, "num_experts_per_tok", 8, experts, "n_routed_experts"),
+        *pool(c, "n_routed_experts", 384, 8),
         c.size("moe_intermediate_size", 2304),
         Router(scores, correction=True, normalize=True, scale=scale),  # type: ignore[arg-type]
         activation="swiglu_softcap",

@@ -8,7 +8,7 @@ from assay.blocks.moe import Moe, Router
 from assay.sources.config import Config
 from assay.sources.families.common import activation, depth, family, pre_norm, rms, rope, stack, under
 from assay.sources.families.dense import LLAMA
-from assay.sources.families.experts import LAYER, chosen
+from assay.sources.families.experts import LAYER, pool
 
 JETMOE = {
     **LLAMA,
@@ -47,8 +47,7 @@ def jetmoe(c: Config) -> Decoder:
     d = c.size("hidden_size", 2048)
     g, width = c.size("num_key_value_heads", 16), c.size("kv_channels", 128)
     c.skip("num_attention_heads")  # follows from the others
-    e = c.size("num_local_experts", 8)
-    a = chosen(c, "num_experts_per_tok", 2, e, "num_local_experts")
+    e, a = pool(c, "num_local_experts", 8, 2)
     norm = rms(c)
     attention = ExpertAttention(e, a, g, width, rope(c, width), output_bias=True)
     moe = Moe(

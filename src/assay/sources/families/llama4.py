@@ -20,7 +20,7 @@ from assay.sources.families.common import (
     windows,
 )
 from assay.sources.families.dense import FULL, LLAMA, biased
-from assay.sources.families.experts import LAYER, chosen, is_index
+from assay.sources.families.experts import LAYER, is_index, pool
 
 LLAMA4 = {
     **LLAMA,
@@ -69,8 +69,7 @@ def llama4_text(c: Config) -> Decoder:
     positions = rope(c, h.width, 5e5, style="interleaved")
     act = activation(c)
     mlp = Mlp(c.size("intermediate_size_mlp", 16384), activation=act)
-    e = c.size("num_local_experts", 16)
-    a = chosen(c, "num_experts_per_tok", 1, e, "num_local_experts")
+    e, a = pool(c, "num_local_experts", 16, 1)
     width = c.size("intermediate_size", 8192)
     moe = Moe(e, a, width, Router("sigmoid-of-chosen"), activation=act, weigh="input", shared=width)
 

@@ -7,7 +7,7 @@ from assay.blocks.moe import Moe, Router
 from assay.blocks.sparse import BlockSparseAttention
 from assay.sources.config import Config
 from assay.sources.families.common import by_kind, depth, family, label, pre_norm, rope, stack, under
-from assay.sources.families.experts import CORRECTION, LAYER, MIXTRAL, chosen, packed
+from assay.sources.families.experts import CORRECTION, LAYER, MIXTRAL, packed, pool
 from assay.sources.families.names import gate_and_up
 
 MINIMAX_M3 = {
@@ -47,10 +47,8 @@ def minimax_m3(c: Config) -> Decoder:
     norm = Norm(eps=c.positive("rms_norm_eps", 1e-6), unit_offset=True)
     constants = (("alpha", c.positive("swiglu_alpha", 1.702)), ("limit", c.positive("swiglu_limit", 7.0)))
     mlp = Mlp(c.size("dense_intermediate_size", 12288), activation="swiglu_clamp", constants=constants)
-    experts = c.size("num_local_experts", 128)
     moe = Moe(
-        experts,
-        chosen(c, "num_experts_per_tok", 4, experts, "num_local_experts"),
+        *pool(c, "num_local_experts", 128, 4),
         c.size("intermediate_size", 3072),
         Router("sigmoid", correction=True, normalize=True, scale=c.number("routed_scaling_factor", 2.0)),
         activation="swiglu_clamp",

@@ -23,14 +23,13 @@ from assay.sources.families.common import (
     windows,
 )
 from assay.sources.families.dense import FULL, LLAMA, SLIDING, biased
-from assay.sources.families.experts import LAYER, MIXTRAL, beside, chosen, packed, window_of
+from assay.sources.families.experts import LAYER, MIXTRAL, beside, packed, pool, window_of
 
 
 def experts_of(c: Config, default: int, k: int, key: str = "num_local_experts") -> tuple[int, int]:
     """Experts and how many of them a token passes, under the names that most configs have."""
     c.rename(**{"num_experts" if key == "num_local_experts" else "num_local_experts": key})
-    experts = c.size(key, default)
-    return experts, chosen(c, "num_experts_per_tok", k, experts, key)
+    return pool(c, key, default, k)
 
 
 @family("mixtral", cls="MixtralForCausalLM", names=MIXTRAL, harmless=("router_jitter_noise",))
@@ -223,8 +222,7 @@ def aria_text(c: Config) -> Decoder:
     d = c.size("hidden_size", 4096)
     h = heads(c, d, 32)
     c.divides("hidden_size", d, "num_attention_heads", h.query)
-    experts = c.size("moe_num_experts", 8)
-    k = chosen(c, "moe_topk", 2, experts, "moe_num_experts")
+    experts, k = pool(c, "moe_num_experts", 8, 2, "moe_topk")
     width = c.size("intermediate_size", 4096)
     attention = Attention(*h, bias=biased(c, "attention_bias", "qkvo"), positions=rope(c, h.width))
     moe = Moe(

@@ -9,7 +9,7 @@ from assay.blocks.moe import LatentMoe, Moe
 from assay.records import replace
 from assay.sources.config import Config
 from assay.sources.families.common import activation, by_kind, family, heads, label, rms, stack, under
-from assay.sources.families.experts import LAYER, chosen, grouped
+from assay.sources.families.experts import LAYER, grouped, pool
 from assay.sources.families.mamba import HARMLESS, MAMBA2, mamba2_mixer
 from assay.sources.families.ssm_hybrid import ATTENTION, OLD_KINDS, SCAN
 
@@ -111,8 +111,7 @@ def nemotron_h(c: Config) -> Decoder:
 def nemotron_experts(c: Config, act: str, bias: bool) -> Moe:
     """Experts of two matrices, beside a shared one of a width of its own; perhaps in a latent."""
     c.rename(num_local_experts="n_routed_experts")
-    experts = c.size("n_routed_experts", 8)
-    k = chosen(c, "num_experts_per_tok", 2, experts, "n_routed_experts")
+    experts, k = pool(c, "n_routed_experts", 8, 2)
     c.skip("n_shared_experts")  # their width is given whole
     sizes: dict[str, Any] = {
         "experts": experts,

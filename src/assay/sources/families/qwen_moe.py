@@ -15,8 +15,8 @@ from assay.sources.families.experts import (
     MIXTRAL,
     alike,
     beside,
-    chosen,
     layered,
+    pool,
     sparse_layers,
     stepped,
     turning,
@@ -29,8 +29,7 @@ CARRIED = ("max_window_layers", "num_nextn_predict_layers", "router_jitter_noise
 
 def qwen_experts(c: Config, experts: int, k: int, width: int, norm: bool, scores: Router, **shared: Any) -> Moe:
     """Routed experts under Qwen's names; the numbers are the config class's defaults."""
-    e = c.size("num_experts", experts)
-    a = chosen(c, "num_experts_per_tok", k, e, "num_experts")
+    e, a = pool(c, "num_experts", experts, k)
     router = Router(scores.scores, normalize=c.flag("norm_topk_prob", norm))
     return Moe(e, a, c.size("moe_intermediate_size", width), router, activation=activation(c), **shared)
 

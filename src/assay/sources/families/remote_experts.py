@@ -22,7 +22,7 @@ from assay.sources.families.common import (
     under,
 )
 from assay.sources.families.dense import biased
-from assay.sources.families.experts import FURTHER, chosen
+from assay.sources.families.experts import FURTHER, pool
 from assay.sources.families.latent import sparse_layers
 from assay.sources.families.names import GATED, NORMS, PROJECTIONS, TABLES, behind
 
@@ -68,12 +68,11 @@ def deepseek(c: Config) -> Decoder:
     d, norm = c.size("hidden_size"), rms(c)
     h = heads(c, d)
     attention = Attention(*h, bias=biased(c, "attention_bias", "qkvo"), positions=rope(c, h.width))
-    experts, inner = c.size("n_routed_experts"), c.size("moe_intermediate_size")
+    inner = c.size("moe_intermediate_size")
     router = Router(c.word("scoring_func", "softmax", ("softmax",)), normalize=c.flag("norm_topk_prob", False))  # type: ignore[arg-type]
     shared = c.maybe("n_shared_experts", least=0)
     moe = Moe(
-        experts,
-        chosen(c, "num_experts_per_tok", None, experts, "n_routed_experts"),
+        *pool(c, "n_routed_experts"),
         inner,
         router,
         activation=activation(c),
@@ -104,7 +103,8 @@ def bailing_moe(c: Config) -> Decoder:
     bias = biased(c, "use_qkv_bias", "qkv") + biased(c, "use_bias", "o")
     normed = norm if c.flag("use_qk_norm", False) else None
     attention = Attention(*h, bias=bias, positions=rope(c, h.width), qk_norm=normed)
-    experts, inner = c.size("num_experts"), c.size("moe_intermediate_size")
+    experts, a = pool(c, "num_experts")
+    inner = c.size("moe_intermediate_size")
     groups, kept = c.maybe("n_group"), c.maybe("topk_group")
     if groups is not None:
         c.divides("num_experts", experts, "n_group", groups)
@@ -119,7 +119,7 @@ def bailing_moe(c: Config) -> Decoder:
     shared, beside = c.maybe("num_shared_experts", least=0), c.size("moe_shared_expert_intermediate_size", int(inner))
     moe = Moe(
         experts,
-        chosen(c, "num_experts_per_tok", None, experts, "num_experts"),
+        a,
         inner,
         router,
         activation=activation(c),
