@@ -72,12 +72,12 @@ def totals(model: Model, conventions: Sequence[str] = CONVENTIONS, /, **setting:
 def substituted(formulas: Figures, values: Mapping[Any, int]) -> Figures:
     """Symbols replaced by ints, exactly."""
     exact = {symbol: sympy.Integer(value) for symbol, value in values.items()}
-    found = {}
+    known: dict[Any, Any] = {}  # many figures are one formula
     for name, formula in formulas.items():
-        value = sympy.sympify(formula).xreplace(exact)
-        assert value.is_Integer, f"{name}: {formula} gives {value}"
-        found[name] = int(value)
-    return found
+        if formula not in known:
+            known[formula] = sympy.sympify(formula).xreplace(exact)
+        assert known[formula].is_Integer, f"{name}: {formula} gives {known[formula]}"
+    return {name: int(known[formula]) for name, formula in formulas.items()}
 
 
 def check_array(arrays: Figures, ints: list[Figures]) -> None:

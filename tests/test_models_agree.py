@@ -219,11 +219,10 @@ def test_families(family: str) -> None:
     check_array(figures_of(model, {key: numpy.array([row[key] for row in rows]) for key in keys}), ints)
     formulas = figures_of(model, {key: symbol(key) for key in keys})
     vast = {key: 10**25 + odd for key, odd in zip(keys, (1, 3, 7), strict=False)}
-    exact = figures_of(model, {key: held([row[key] for row in (*rows, vast)]) for key in keys})
-    check_exact(exact, [*ints, figures_of(model, vast)])
-    for row in (*rows, vast):
-        named = {symbol(key): value for key, value in row.items()}
-        assert substituted(formulas, named) == figures_of(model, row)
+    rows, ints = [*rows, vast], [*ints, figures_of(model, vast)]
+    check_exact(figures_of(model, {key: held([row[key] for row in rows]) for key in keys}), ints)
+    for row, right in zip(rows, ints, strict=True):
+        assert substituted(formulas, {symbol(key): value for key, value in row.items()}) == right
 
 
 def default_model(family: str) -> Model | None:

@@ -12,6 +12,7 @@ import math
 import operator
 import sys
 from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 from typing import Any, Generic, TypeAlias, TypeGuard, TypeVar
 
 from assay.errors import SizeError
@@ -178,7 +179,7 @@ def minimum(a: Size, b: Size) -> Size:
         return a if a < b else b
     if _is_array(a) or _is_array(b):
         return sys.modules["numpy"].minimum(a, b)
-    return sys.modules["sympy"].Min(a, b)
+    return _of_symbols("Min", a, b)
 
 
 def maximum(a: Size, b: Size) -> Size:
@@ -187,7 +188,13 @@ def maximum(a: Size, b: Size) -> Size:
         return a if a > b else b
     if _is_array(a) or _is_array(b):
         return sys.modules["numpy"].maximum(a, b)
-    return sys.modules["sympy"].Max(a, b)
+    return _of_symbols("Max", a, b)
+
+
+@lru_cache(maxsize=4096, typed=True)
+def _of_symbols(name: str, a: Size, b: Size) -> Size:
+    """A function of symbols: which of two may be smaller is much to ask, and asked again for each layer."""
+    return getattr(sys.modules["sympy"], name)(a, b)
 
 
 def exact_div(a: Size, b: Size) -> Size:
