@@ -178,7 +178,7 @@ def test_none_and_any() -> None:
     assert beyond.context.ends == "memory"
     assert beyond.context.value is not None
     assert beyond.context.value > 100_000
-    assert any("beyond the 8,192 that the config claims" in note for note in beyond.notes)
+    assert any("beyond the 8,192 that the model claims" in note for note in beyond.notes)
 
 
 def test_prompts_one_at_a_time() -> None:
@@ -199,7 +199,7 @@ def test_adapters_alone(weights: str | None) -> None:
     """r (in + out) parameters beside each matrix of a layer, their two states; the rest as it is stored."""
     model = assay.load("llama-3-8b")
     asked: dict[str, Any] = {"context": 2000, "recompute": "layer", "lora": 16, "weights": weights}
-    made = assay.fit(model, "rtx-4090", batch=2, train=True, **asked)
+    made = assay.fit(model, "rtx-4090", batch=2, train=True, changes=False, **asked)
     pairs = [(4096, 4096), (4096, 1024), (4096, 1024), (4096, 4096), (4096, 14336), (4096, 14336), (14336, 4096)]
     adapters = 32 * 16 * sum(a + b for a, b in pairs)
     matrices = 32 * sum(a * b for a, b in pairs)
@@ -403,7 +403,7 @@ def test_steps_that_ran_on_a_gpu_fit_on_it(record: dict[str, Any]) -> None:
         "attention": measurements.ATTENTION[record["attn"]],
         "recompute": "layer" if record["checkpoint"] else "none",
     }
-    made = assay.fit(model, "h200", batch=record["b"], **asked)
+    made = assay.fit(model, "h200", batch=record["b"], changes=False, **asked)
     assert made.fits
     assert made.need.bytes + RESERVED == pytest.approx(record["peak_bytes"], rel=0.05)
     assert made.batch.value is not None
@@ -417,7 +417,7 @@ def test_passes_that_ran_on_a_gpu_fit_on_it(record: dict[str, Any]) -> None:
     logits = "all" if record.get("logits_to_keep") == 0 else "last"
     model = measurements.model(record["model"])
     asked: dict[str, Any] = {"context": record["n"], "logits": logits, "policy": "transformers", "weights": "bf16"}
-    made = assay.fit(model, "h200", batch=record["b"], **asked)
+    made = assay.fit(model, "h200", batch=record["b"], changes=False, **asked)
     assert made.fits
     assert made.batch.value is not None
     assert not assay.fit(model, "h200", batch=made.batch.value + 1, changes=False, **asked).fits
