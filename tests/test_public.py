@@ -340,3 +340,31 @@ def test_counts_print_what_people_ask_for() -> None:
 def test_a_word_that_is_none_of_those_known(asked: Any, word: str, value: Any) -> None:
     with pytest.raises(assay.SettingError, match=rf"^{word} is {re.escape(repr(value))}; known: \w+"):
         asked(value)
+
+
+SERVING: dict[str, object] = {"logits": "last"}  # what has another default where a model serves
+PER_TOKEN: dict[str, object] = {"context": inspect.Parameter.empty}  # what has none
+OTHERWISE: dict[str, dict[str, object]] = {
+    "memory": SERVING,
+    "fit": SERVING,
+    "mfu": PER_TOKEN,
+    "flops_per_token": PER_TOKEN,
+}
+
+
+def test_a_setting_has_one_default_whichever_reading_is_asked() -> None:
+    """Keywords are written out for help and checkers of types, and are held to be as `setting` has them."""
+    from assay.readings.setting import SIZES, setting
+
+    known = {name: p.default for name, p in inspect.signature(setting).parameters.items() if name != "model"}
+    taking = []
+    for name in assay.__all__:
+        if not inspect.isfunction(found := getattr(assay, name)):
+            continue
+        given = {name: p.default for name, p in inspect.signature(found).parameters.items() if name in known}
+        other = {setting: default for setting, default in given.items() if default != known[setting]}
+        assert other == OTHERWISE.get(name, {}), name
+        taking += [name] * bool(given)
+    assert {"count", "memory", "fit", "training", "training_memory", "train"} <= set(taking)
+    assert SIZES.keys() < known.keys()
+    assert known.keys() == inspect.signature(assay.count).parameters.keys() - {"model", "sizes"}
