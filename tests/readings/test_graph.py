@@ -151,3 +151,28 @@ def test_costs_are_under_the_convention(name: str) -> None:
     made = graph(model, counted.setting)
     assert sum(s.times * sum(node.flops for node in s.nodes) for s in made.stages) == counted.flops.total
     assert not any(node.adds for stage in made.stages for node in stage.nodes)  # a sum costs something
+
+
+def test_one_sub_layer_is_not_drawn_within_another() -> None:
+    """Gemma 3n's layer begins and ends with products that count as MLP: attention between them is a box of its own,
+    with its norms of queries, keys and values.
+    """
+    config = {
+        "model_type": "gemma3n_text",
+        "hidden_size": 64,
+        "intermediate_size": 128,
+        "num_hidden_layers": 5,
+        "num_attention_heads": 4,
+        "num_key_value_heads": 2,
+        "head_dim": 16,
+        "num_kv_shared_layers": 0,
+        "layer_types": ["sliding_attention"] * 4 + ["full_attention"],
+        "activation_sparsity_pattern": [0.0] * 5,
+    }
+    model = assay.load(config)
+    stage = next(s for s in assay.draw(model).graph.stages if s.name == "sliding")
+    (box,) = [node for node in stage.nodes if node.part == "attention"]
+    kinds = [row.op.kind for row in box.rows]
+    assert kinds.count("softmax") == 1
+    assert kinds.count("rmsnorm") == 3
+    assert not any(row.op.kind == "softmax" for node in stage.nodes if node is not box for row in node.rows)

@@ -12,7 +12,7 @@ import pytest
 
 import assay
 from assay.report import draw_svg, draw_text
-from assay.report.captions import costs
+from assay.report.captions import costs, end_of, listed, name_of, stream
 from assay.report.geometry import Drawing, corners
 from assay.report.layout import Grid
 from assay.report.table import Style
@@ -192,6 +192,63 @@ def test_a_line_an_op_in_unrolled_text() -> None:
             call = f"{op.name} = {op.kind}({', '.join(t.name for t in op.inputs)})"
             assert sum(call in line for line in lines) >= 1
     assert next(line for line in lines if "s = contract" in line).split()[:4] == ["│", "│", "●─┘", "s"]
+
+
+@pytest.mark.parametrize("name", ["deepseek-v3", "qwen3-next-80b-a3b", "jamba-v0.1"])
+def test_no_word_of_it_is_cut_on_a_narrow_terminal(name: str) -> None:
+    """Where a call, its shape and its cost have no room on one line, the shape is below, beside the same rails."""
+    made = drawn(name, True)
+    lines = draw_text.text(made.model, made.counted, made.graph, True, Style(False), 80)
+    assert max(map(len, lines)) <= 80
+    assert not [line for line in lines if "…" in line and not line.startswith(("  layers ", "── "))]
+    said = "\n".join(lines)
+    for stage in made.graph.stages:
+        for node in stage.nodes:
+            row = node.rows[0]
+            axes, shape = " ".join(row.output.axes), "×".join(map(str, row.output.shape))
+            assert f"{row.op.name} = {row.op.kind}({', '.join(t.name for t in row.op.inputs)})" in said
+            assert f"{axes} · {shape}\n" in f"{said}\n" or f"{axes} · {shape} " in said
+
+
+def test_lists_of_layers_are_whole() -> None:
+    """Below the name where they have no room beside it; in a picture they end at a layer."""
+    made = drawn("nemotron-h-8b")
+    for wide in (80, 100):
+        lines = draw_text.text(made.model, made.counted, made.graph, False, Style(False), wide)
+        assert "  layers 0, 2, 4, 6, 9, 11, 13, 15, 17, 20, 22," in "\n".join(lines)
+        told = " ".join(line.strip() for line in lines)
+        assert "layers " + ", ".join(map(str, made.graph.stages[1].layers)) in told
+    assert ">layers 0, 2, 4, 6, 9, 11, 13, 15, 17, 20, 22, …<" in made.svg()
+    assert listed("layers 1, 3, … 31", 16) == "layers 1, 3, …"
+    assert listed("layers 1, 3, … 31", 17) == "layers 1, 3, … 31"
+
+
+def test_the_stream_is_what_the_next_stage_goes_on_with() -> None:
+    """DeBERTa's embedding makes the table of distances last: it is read beside the stream, and not the stream."""
+    first, layer, _ = drawn("deberta-v3-base").graph.stages
+    enters, goes = stream(first)
+    assert enters is None
+    assert goes is not None
+    assert [v.name for v in first.flows[goes].values] == ["x"]
+    assert [end_of(f) for f in first.flows if f.leaves and f.values[0].name == "rel"] == ["read later"]
+    assert [v.name for v in layer.flows[stream(layer)[0] or 0].values] == ["x"]
+
+
+def test_towers_are_drawn_as_what_they_are_made_of() -> None:
+    """All of their ops are of one part: norms, attention and MLPs are told by their kinds."""
+    config = {
+        "model_type": "qwen2_vl",
+        "architectures": ["Qwen2VLForConditionalGeneration"],
+        "text_config": {"hidden_size": 64, "num_attention_heads": 4, "num_key_value_heads": 2, "num_hidden_layers": 2},
+        "vision_config": {"depth": 2, "embed_dim": 32, "num_heads": 4, "hidden_size": 64},
+    }
+    model = assay.load(config)
+    stage = next(s for s in assay.draw(model, images=1).graph.stages if s.name == "vision layer")
+    assert [name_of(node) for node in stage.nodes] == ["LayerNorm", "Attention", "add", "LayerNorm", "MLP", "add"]
+    assert {node.part for node in stage.nodes} == {"tower"}
+    idle = "images 0, so what reads them costs nothing"
+    assert idle in " ".join(str(assay.draw(model)).split())
+    assert idle not in " ".join(str(assay.draw(model, images=1)).split())
 
 
 def test_a_block_alone() -> None:

@@ -16,6 +16,10 @@ from assay.records import dataclass, replace
 from assay.size import Size
 from assay.spec import Model, Segment
 
+LOOSE = ("", "norm", "other")  # parts whose ops are pieces of what they lie within, or stand for themselves
+WHOLE = ("attention", "mlp", "experts")  # parts that are never taken for a piece of another
+HOLDS = (*WHOLE, "mixer", "tower")  # parts that are asked first what lies within them, the innermost first
+
 
 @dataclass(frozen=True)
 class Node:
@@ -43,9 +47,7 @@ class Node:
     @property
     def adds(self) -> bool:
         """True for a sum of two activations that costs nothing under the convention: a point where arrows meet."""
-        row = self.rows[0]
-        plain = kind_of(row.op).sums and len(row.op.activations) == len(row.op.inputs) > 1
-        return len(self.rows) == 1 and plain and not row.flops
+        return len(self.rows) == 1 and _adds(self.rows[0]) and not self.rows[0].flops
 
     def inner(self) -> dict[str, Size]:
         """The axes of its ops' operands and results, in order."""
@@ -62,7 +64,8 @@ class Flow:
 
     `source` is a node's index, None for what comes from before; `targets` are nodes' indices; `leaves` where a later
     layer or block reads it, or nobody does. `origin` is the stage that made what comes from before, "" for what is
-    given from outside; `carried` where it comes along the stream: from layer to layer, or from the stage right before.
+    given from outside; `carried` where it comes along the stream: from layer to layer, or from the stage right before;
+    `onward` where it leaves along it, and `unread` where nothing reads it.
     """
 
     values: tuple[Operand, ...]
@@ -71,6 +74,8 @@ class Flow:
     leaves: bool = False
     origin: str = ""
     carried: bool = False
+    onward: bool = False
+    unread: bool = False
 
     @property
     def crosses(self) -> bool:
@@ -152,7 +157,17 @@ def graph(model: Model, asked: Setting, unrolled: bool = False) -> Graph:
                 listing.says,
             )
         )
-    return Graph(tuple(stages))
+    return Graph(tuple(_handed(stage, after) for stage, after in zip(stages, [*stages[1:], None], strict=True)))
+
+
+def _handed(stage: Stage, after: Stage | None) -> Stage:
+    """A stage that knows which of what leaves it is the stream: what the stage behind it goes on with."""
+    on = next((flow.values[0].name for flow in after.flows if flow.carried), "") if after else ""
+    flows = (
+        replace(flow, onward=True) if flow.leaves and any(value.name == on for value in flow.values) else flow
+        for flow in stage.flows
+    )
+    return replace(stage, flows=tuple(flows))
 
 
 def _named(segment: Segment) -> dict[str, Size]:
@@ -240,15 +255,18 @@ def _flows(
     for name, operand in free.items():
         carried = name in last or len(free) == 1
         flows.append(Flow((operand,), None, tuple(readers[name]), name in wanted and name not in last, "", carried))
-    inner: dict[tuple[int, tuple[int, ...], bool], list[Operand]] = {}
+    inner: dict[tuple[int, tuple[int, ...], bool, bool], list[Operand]] = {}
     for index, row in enumerate(rows):
         node = numbers[owners[index]]
         targets = tuple(t for t in readers.get(index, ()) if t != node)
         unread = index not in readers
         leaves = last[row.op.name] == index and (row.op.name in wanted or unread)
         if targets or leaves:
-            inner.setdefault((node, targets, leaves), []).append(row.output)
-    return flows + [Flow(tuple(held), *key) for key, held in inner.items()]
+            inner.setdefault((node, targets, leaves, unread and row.op.name not in wanted), []).append(row.output)
+    return flows + [
+        Flow(tuple(held), node, targets, leaves, unread=unread)
+        for (node, targets, leaves, unread), held in inner.items()
+    ]
 
 
 def _part(rows: Sequence[OpRow]) -> str:
@@ -272,19 +290,41 @@ def _boxes(rows: Sequence[OpRow], links: Sequence[Sequence[int | str]], stream: 
                 old, new = piece[index], piece[source]
                 piece = [new if p == old else p for p in piece]
     label: list[tuple[int, str]] = [
-        (index, "") if spine[index] else (piece[index], row.op.part.partition(".")[0]) for index, row in enumerate(rows)
+        (index, "") if spine[index] else (index if _adds(row) and _sort(row) in LOOSE else piece[index], _sort(row))
+        for index, row in enumerate(rows)
     ]
     above = _ancestors(links)
     sizes = {one: label.count(one) for one in label}
-    for one in sorted(sizes, key=lambda found: -sizes[found]):
-        mine = [i for i, found in enumerate(label) if found == one]
-        for i in range(len(rows)):
-            between = any(a in above[i] for a in mine) and any(i in above[b] for b in mine)
-            if between and not spine[i] and sizes[label[i]] <= sizes[one]:
+    within = {one: _within(one, label, above) for one in sizes}
+    for one in sorted(sizes, key=lambda found: (found[1] in LOOSE, found[1] not in HOLDS, len(within[found]))):
+        if one[1] in ("head", "norm"):  # what a head begins and ends with is apart, and so are norms
+            continue
+        for i in _within(one, label, above):
+            loose = label[i][1] in LOOSE and one[1] not in LOOSE
+            small = label[i][1] not in WHOLE and sizes[label[i]] <= sizes[one]
+            if (loose or small) and not spine[i]:
                 label[i] = one
     label = _untangled(label, links)
     first = {one: label.index(one) for one in label}
     return [first[one] for one in label]
+
+
+def _within(one: tuple[int, str], label: Sequence[tuple[int, str]], above: Sequence[set[int]]) -> list[int]:
+    """The ops between those of a box: below one of them, and above another."""
+    mine = [i for i, found in enumerate(label) if found == one]
+    below = set().union(*(above[b] for b in mine))
+    return [i for i in range(len(label)) if i in below and any(a in above[i] for a in mine)]
+
+
+def _adds(row: OpRow) -> bool:
+    """True for a sum of activations."""
+    return kind_of(row.op).sums and len(row.op.activations) == len(row.op.inputs) > 1
+
+
+def _sort(row: OpRow) -> str:
+    """What a box is of: a part, but that the norms of a tower stand alone as all norms do."""
+    part = row.op.part.partition(".")[0]
+    return "norm" if part == "tower" and row.op.kind.endswith("norm") else part
 
 
 def _ancestors(links: Sequence[Sequence[int | str]]) -> list[set[int]]:
@@ -300,12 +340,15 @@ def _ancestors(links: Sequence[Sequence[int | str]]) -> list[set[int]]:
 
 
 def _untangled(label: list[tuple[int, str]], links: Sequence[Sequence[int | str]]) -> list[tuple[int, str]]:
-    """Boxes of which none lies both before and behind another: each begins anew where it would."""
+    """Boxes of which none lies both before and behind another: each begins anew where it would, and goes on there."""
     made: list[tuple[int, str]] = []
+    now: dict[tuple[int, str], tuple[int, str]] = {}
     for index, one in enumerate(label):
-        made.append(one)
+        made.append(now.get(one, one))
         if _circular(made, links):
             made[-1] = (index, one[1] + " ")
+            if one[1] not in LOOSE:
+                now[one] = made[-1]
     return made
 
 

@@ -79,14 +79,29 @@ def folded(words: Sequence[str], wide: int) -> list[str]:
 
 def name_of(node: Node, unrolled: bool = False) -> str:
     """What a box is: of one op its kind, of several their part."""
+    if node.adds:
+        return node.rows[0].op.kind
     if len(node.rows) == 1:
         kind = node.rows[0].op.kind
         return NAMES.get(kind) or (kind if unrolled else NAMES.get(node.part, kind))
     if node.crossed and node.part == "attention":
         return "Cross-attention"
+    if node.part == "tower":
+        return _of_tower([row.op.kind for row in node.rows])
     if node.part == "other":
         return shorten(" · ".join(dict.fromkeys(row.op.kind for row in node.rows)), LONG)
     return NAMES.get(node.part, node.part)
+
+
+def _of_tower(kinds: Sequence[str]) -> str:
+    """What a box of a tower is, whose ops are of one part all: by their kinds."""
+    if {"softmax", "contract"} <= set(kinds):
+        return NAMES["attention"]
+    if "gather" in kinds:
+        return NAMES["embedding"]
+    if {"conv", "unfold"} & set(kinds) or kinds.count("columns") > 1:
+        return "Convolution"
+    return NAMES["mlp"] if kinds.count("linear") > 1 else NAMES["tower"]
 
 
 def costs(node: Node) -> list[str]:
@@ -111,11 +126,26 @@ def origin(flow: Flow) -> str:
     return f"from {flow.origin}" if flow.origin else "given"
 
 
+def end_of(flow: Flow) -> str:
+    """What becomes of what leaves a stage beside the stream."""
+    return "not read" if flow.unread else "read later"
+
+
 def heading(stage: Stage) -> tuple[str, str]:
     """The name of a stage with how often it runs, and the indices of its layers."""
     often = f" × {stage.times:,}" if stage.times > 1 else ""
     several = "layers" if len(stage.layers) > 1 else "layer"
     return stage.name + often, f"{several} {layer_ranges(stage.layers)}" if stage.layers else ""
+
+
+def listed(layers: str, most: int) -> str:
+    """A list of layers, its end left out where it is longer than so many characters."""
+    if len(layers) <= most:
+        return layers
+    held = layers.split(", ")
+    while held and (len(", ".join(held)) + 3 > most or held[-1].startswith("…")):
+        held.pop()
+    return ", ".join([*held, "…"])
 
 
 def together(stage: Stage) -> str:
@@ -125,17 +155,28 @@ def together(stage: Stage) -> str:
 
 
 def stream(stage: Stage) -> tuple[int | None, int | None]:
-    """The flows that come in and go out along the stream: the first that is carried, and the last op's result."""
+    """The flows that come in and go out along the stream: the first that is carried, and what is carried on, or else
+    the last op's result.
+    """
     enters = next((i for i, flow in enumerate(stage.flows) if flow.carried), None)
     last = stage.nodes[-1].rows[-1].output
     leaves = [i for i, flow in enumerate(stage.flows) if flow.leaves]
-    goes = next((i for i in leaves if any(v is last for v in stage.flows[i].values)), leaves[-1] if leaves else None)
+    onward = [i for i in leaves if stage.flows[i].onward]
+    goes = (
+        onward[0]
+        if onward
+        else next((i for i in leaves if any(v is last for v in stage.flows[i].values)), leaves[-1] if leaves else None)
+    )
     return enters, goes
 
 
 def setting_of(model: Model, counted: Count) -> str:
     """The setting, and what the figures are."""
-    return asked_for(counted, has_latent(model))
+    idle = [
+        f"{word} 0" for word in ("images", "sounds") if word in model.settings and not getattr(counted.setting, word)
+    ]
+    free = [f"{' and '.join(idle)}, so what reads them costs nothing"] if idle else []
+    return " · ".join([asked_for(counted, has_latent(model)), *free])
 
 
 def totals(model: Model, counted: Count) -> str:

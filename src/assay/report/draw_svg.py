@@ -10,9 +10,11 @@ from assay.readings.graph import Graph, Stage
 from assay.records import dataclass
 from assay.report.captions import (
     box,
+    end_of,
     folded,
     heading,
     legend,
+    listed,
     name_of,
     origin,
     setting_of,
@@ -31,6 +33,7 @@ TITLE = 8.3  # the widest that a character of a title of 13 pixels is, but for r
 UNITS = Units(between=30, track=14, enters=26, leaves=13, label=9, head=18, point=9)
 PAD, GAP, MARGIN, TOP = 18, 34, 28, 42  # within a frame, between frames, around all, above what a frame holds
 HEADER = 92
+LAYERS = 48  # characters of a list of layers
 
 STYLE = """\
 .assay-diagram text{font-family:ui-monospace,SFMono-Regular,Menlo,Consolas,"DejaVu Sans Mono",monospace;\
@@ -94,6 +97,11 @@ def svg(model: Model, counted: Count, graph: Graph, unrolled: bool) -> str:
     return _Picture(model, counted, graph, unrolled).text()
 
 
+def _heading(stage: Stage) -> tuple[str, str]:
+    name, layers = heading(stage)
+    return name, listed(layers, LAYERS)
+
+
 def _frame(stage: Stage, unrolled: bool) -> Frame:
     grid = place(stage)
     enters, goes = stream(stage)
@@ -117,7 +125,7 @@ def _frame(stage: Stage, unrolled: bool) -> Frame:
 
     drawing = draw(grid, box_size, label_size, UNITS)
     middle = _stream_x(grid, drawing, enters, goes)
-    name, layers = heading(stage)
+    name, layers = _heading(stage)
     head = max(len(name) * TITLE + len(layers) * SMALL, len(together(stage)) * SMALL) + 34
     entered = any(item.sort == ENTER for item in grid.items)
     right = max(drawing.width - middle, head if entered else head - middle)
@@ -129,7 +137,7 @@ def _texts(stage: Stage, grid: Grid, item: int, unrolled: bool, enters: int | No
     if held.sort == "node" and held.node is not None:
         return box(stage, item, unrolled)
     if held.sort == LEAVE and held.flow != goes:
-        return ["read later"]
+        return [end_of(stage.flows[held.flow])]
     if held.sort == OUTSIDE or (held.sort == ENTER and held.flow != enters):
         flow = stage.flows[held.flow]
         return [flow.values[0].name, origin(flow)]
@@ -236,7 +244,7 @@ class _Picture:
     def _stage(self, frame: Frame, x: float, y: float, middle: float, reach: float, tall: float) -> None:
         """A frame with all that is in it."""
         made = self.made
-        name, layers = heading(frame.stage)
+        name, layers = _heading(frame.stage)
         size = f'width="{_n(reach - x)}" height="{_n(tall)}"'
         made.append(f'<g><rect class="frame" x="{_n(x)}" y="{_n(y)}" {size} rx="10"/>')
         dx, dy = middle - frame.left, y + TOP + PAD

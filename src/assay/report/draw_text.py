@@ -12,6 +12,7 @@ from assay.records import replace
 from assay.report.captions import (
     box,
     costs,
+    end_of,
     folded,
     heading,
     legend,
@@ -40,6 +41,7 @@ STROKES = {
     UP | DOWN | LEFT | RIGHT: "┼",
 }  # fmt: skip
 INDENT = 2
+SAID = 9  # characters of what is computed: where there are fewer, shapes stand below
 
 
 def text(model: Model, counted: Count, graph: Graph, unrolled: bool, style: Style, wide: int = WIDTH) -> list[str]:
@@ -64,12 +66,15 @@ def text(model: Model, counted: Count, graph: Graph, unrolled: bool, style: Styl
 
 
 def _heading(stage: Stage, style: Style, wide: int) -> list[str]:
+    """The stage's name on a rule with what it costs; its layers beside the name, or below where they are too many."""
     name, layers = heading(stage)
-    said = f"{name}{f' · {layers}' if layers else ''}"
     right = together(stage)
-    said = shorten(said, wide - len(right) - 8)
+    room = wide - len(right) - 8
+    both = f"{name} · {layers}" if layers else name
+    said = both if len(both) <= room else shorten(name, room)
     rule = "─" * (wide - len(said) - len(right) - 6)
-    return [f"── {style.bold(said)} {rule} {style.dim(right)}"]
+    below = wrap(layers, " " * INDENT, wide=wide) if said != both and layers else []
+    return [f"── {style.bold(said)} {rule} {style.dim(right)}", *map(style.dim, below)]
 
 
 class _Paper:
@@ -217,7 +222,7 @@ def _texts(stage: Stage, grid: Grid, item: int, enters: int | None, goes: int | 
     if held.node is not None:
         return box(stage, item, False, fold)
     if held.sort == LEAVE and held.flow != goes:
-        return ["read later"]
+        return [end_of(stage.flows[held.flow])]
     if held.sort == OUTSIDE or (held.sort == ENTER and held.flow != enters):
         flow = stage.flows[held.flow]
         return [f"({flow.values[0].name} {origin(flow)})"]
@@ -225,7 +230,7 @@ def _texts(stage: Stage, grid: Grid, item: int, enters: int | None, goes: int | 
 
 
 Key = tuple[str, int]  # what runs in a lane: a flow from before, or what a node made
-Row = tuple[str, str, str, str]
+Row = tuple[str, str, str, str, str]  # rails, what is computed, its shape, its cost, and the rails that go on below
 
 
 class _Rails:
@@ -258,7 +263,7 @@ class _Rails:
         at = self._free()
         self.lanes[at] = (("in", index), self.left["in", index])
         name = flow.values[0].name if flow.carried else f"{flow.values[0].name} {origin(flow)}"
-        self.rows.append((_rail(self.lanes, at, [], "╷"), name, _shape(flow.values[0]), ""))
+        self.rows.append((_rail(self.lanes, at, [], "╷"), name, _shape(flow.values[0]), "", _rail(self.lanes)))
 
     def _node(self, index: int) -> None:
         joins = []
@@ -274,11 +279,12 @@ class _Rails:
         made = [v for flow in self.stage.flows if flow.source == index for v in flow.values]
         rail = _rail(self.lanes, spot, [join for join in joins if join[0] != spot], "⊕" if node.adds else "●")
         said = _call(node) if self.unrolled else name_of(node)
-        self.rows.append((rail, said, _shape(made[0]) if made else "", " · ".join(costs(node))))
         for at in ended:
             self.lanes[at] = None
         key = ("node", index)
         self.lanes[spot] = (key, self.left[key]) if self.left[key] else None
+        shape_of = _shape(made[0]) if made else ""
+        self.rows.append((rail, said, shape_of, " · ".join(costs(node)), _rail(self.lanes)))
 
     def _free(self) -> int:
         """A lane where nothing runs."""
@@ -315,8 +321,8 @@ def _shape(of: Operand) -> str:
     return f"{' '.join(of.axes)} · {shape(of)}"
 
 
-def _rail(lanes: Sequence[object], spot: int, joins: Sequence[tuple[int, bool]], mark: str) -> str:
-    """One line of rails: a node at `spot`, joined to lanes that end there or go on."""
+def _rail(lanes: Sequence[object], spot: int = -1, joins: Sequence[tuple[int, bool]] = (), mark: str = "") -> str:
+    """One line of rails: a node at `spot`, if there is one, joined to lanes that end there or go on."""
     cells = [" "] * (2 * len(lanes))
     for i, lane in enumerate(lanes):
         if lane is not None:
@@ -328,23 +334,23 @@ def _rail(lanes: Sequence[object], spot: int, joins: Sequence[tuple[int, bool]],
         for at, ends in joins:
             here = UP | (0 if ends else DOWN) | (LEFT if at > low else 0) | (RIGHT if at < high else 0)
             cells[2 * at] = STROKES[here]
-    cells[2 * spot] = mark
+    if spot >= 0:
+        cells[2 * spot] = mark
     return "".join(cells).rstrip()
 
 
 def _columns(rows: Sequence[Row], style: Style, wide: int) -> list[str]:
-    """Rails, what is computed, its shape, its cost; texts shortened where a line would be too wide."""
-    rails = max(len(row[0]) for row in rows)
-    cost = max(len(row[3]) for row in rows)
-    shapes = min(max(len(row[2]) for row in rows), 34)
-    room = wide - INDENT - rails - cost - shapes - 6
-    if room < 14:
-        shapes, room = max(10, shapes - (14 - room)), 14
-    said = min(room, max(len(row[1]) for row in rows))
-    return [
-        (
-            f"{' ' * INDENT}{rail:<{rails}}  {shorten(name, said):<{said}}  "
-            f"{style.dim(f'{shorten(axes, shapes):<{shapes}}')}  {price:>{cost}}"
-        ).rstrip()
-        for rail, name, axes, price in rows
-    ]
+    """Rails, what is computed, its shape, its cost; a shape stands below where one line has no room for it."""
+    rails, names, shapes, cost = (max(len(row[i]) for row in rows) for i in range(4))
+    room = wide - INDENT - rails - cost - 4
+    said = min(names, room - shapes - 2)
+    lines = []
+    for rail, name, axes, price, on in rows:
+        start = f"{' ' * INDENT}{rail:<{rails}}  "
+        if len(name) <= said and said >= SAID:
+            lines.append(f"{start}{name:<{said}}  {style.dim(f'{axes:<{shapes}}')}  {price:>{cost}}".rstrip())
+            continue
+        lines.append(f"{start}{shorten(name, room):<{room}}  {price:>{cost}}".rstrip())
+        below = shorten(axes, wide - INDENT - rails - 2)
+        lines += [f"{' ' * INDENT}{on:<{rails}}  {style.dim(below)}"] if below else []
+    return lines
