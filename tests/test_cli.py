@@ -199,7 +199,7 @@ def test_attention_alone_without_sympy(capsys: pytest.CaptureFixture[str], monke
     assert "pip install sympy" in out
     code, out, err = run(capsys, "ops", "attention", "--tokens", "n", "--qk-width", "3", "--v-width", "3")
     assert (code, out) == (2, "")
-    assert err == "assay: a size given as a letter is a symbol: SymPy is not installed; pip install sympy\n"
+    assert err == "assay: sizes that are letters or not given are symbols: SymPy is not installed; pip install sympy\n"
 
 
 def test_tensors_are_the_ledger(capsys: pytest.CaptureFixture[str], config: str) -> None:

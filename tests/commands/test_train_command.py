@@ -129,7 +129,10 @@ def test_days_buy_tokens(capsys: pytest.CaptureFixture[str]) -> None:
             "mfu is 1.01; it must be a fraction above 0 and at most",
         ),
         (("--tokens", "1T", "--gpu", "h100", "--mfu", "40"), "mfu is 40; it must be a fraction .*; 40 % is 0.4"),
-        (("--tokens", "1T", "--gpu", "h100"), "how fast machines are is told by mfu"),
+        (
+            ("--tokens", "1T", "--gpu", "h100"),
+            "a run needs mfu, a fraction such as 0.4",
+        ),
         (
             ("--tokens", "1T", "--gpu", "h100", "--mfu", "0.4", "--gpus", "0"),
             "--gpus is 0; it must be an integer of at",

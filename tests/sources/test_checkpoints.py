@@ -88,7 +88,7 @@ def test_a_header_that_lies_is_one_line(tmp_path: Path, header: Any, data: int, 
         (b"\x01\x00", "2 bytes"),
         (struct.pack("<Q", 100) + b"{}", "the header claims 100 bytes; it holds 2 more"),
         (struct.pack("<Q", 1 << 63) + b"{}", "the header claims 9,223,372,036,854,775,808 bytes"),
-        (struct.pack("<Q", 2) + b"{]", "no JSON"),
+        (struct.pack("<Q", 2) + b"{]", "not JSON"),
         (struct.pack("<Q", 4) + b"\xff\xfe\xff\xff", "UTF-16"),
         (struct.pack("<Q", 2) + b"  ", "empty"),
         (struct.pack("<Q", 21) + b'{"a":{"x":1},"a":{}} ', "'a' stands twice" ),
@@ -197,6 +197,8 @@ def test_folders_without_weights_and_twice_the_same_are_one_line(tmp_path: Path)
     safetensors(tmp_path / "a.safetensors", TWO)
     safetensors(tmp_path / "b.safetensors", TWO)
     assert "stands in a.safetensors too" in wrong(tmp_path)
+    assert "no such file or folder" in wrong(tmp_path / "x.bin")
+    (tmp_path / "x.bin").write_bytes(b"")
     assert "ends in none of" in wrong(tmp_path / "x.bin")
     assert "cannot be read: No such file" in wrong(tmp_path / "x.safetensors")
 

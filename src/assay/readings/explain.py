@@ -163,7 +163,7 @@ class _Fold:
         known = dict.fromkeys([*self.parts, *(segment.name for segment in self.model.segments)])
         if self.part in known:
             return f"{self.part} of {self.model.name} adds nothing to {self.figure} in this setting"
-        return f"part is {self.part!r}; {self.model.name} has {', '.join(known)}"
+        return f"part is {self.part!r}; {self.model.name} has {', '.join(known)}; figures are {', '.join(FIGURES)}"
 
     def _stages(self, place: Place) -> list[Stage]:
         """One kind of layer, and what its layers share; neither where it adds nothing."""

@@ -151,9 +151,7 @@ def _speed(run: Run, peak: Any, mfu: Any, tokens_per_second: Any) -> tuple[Any, 
     """Tokens a second, and the share of the peak that they are."""
     if (mfu is None) == (tokens_per_second is None):
         said = "both are given" if mfu is not None else "none is given"
-        raise SettingError(
-            f"how fast machines are is told by mfu, a fraction such as 0.4, or by tokens_per_second; {said}"
-        )
+        raise SettingError(f"a run needs mfu, a fraction such as 0.4, or a measured tokens_per_second; {said}")
     if mfu is not None:
         used = fraction(mfu, "mfu")
         return peak * used * run.tokens / run.flops, used

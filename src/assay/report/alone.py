@@ -78,7 +78,7 @@ def read(sizes: Sizes) -> Alone:
         equal = cost({name: symbol(width if name.endswith("width") else s) for name, s in names.items()})
     except ImportError:
         if lettered:
-            raise SettingError(f"a size given as a letter is a symbol: {MISSING}") from None
+            raise SettingError(f"sizes that are letters or not given are symbols: {MISSING}") from None
         return Alone(sizes, cost(sizes), None, None, None)
     return Alone(sizes, here, general, equal, symbol(names["tokens"]))
 

@@ -74,9 +74,9 @@ def _as_class(c: Section, cls: str) -> Section:
     """The tables of a class. Raises SettingError for one that a description does not have."""
     kind = kind_of(c)
     if kind != "decoder" or cls not in ("causal", "base"):
-        has = "causal and base" if kind == "decoder" else "the one that it says"
+        has = "whose classes are causal and base" if kind == "decoder" else "whose class is the one that it says"
         a = "an" if kind[0] in "aeiou" else "a"
-        raise SettingError(f"class is {cls!r}; {c.where} is a description of {a} {kind}, whose class is {has}")
+        raise SettingError(f"class is {cls!r}; {c.where} is a description of {a} {kind}, {has}")
     if cls == "causal":
         return c
     return Section({**c.data, "head": "none", **({"class": "base"} if c.has("names") else {})}, c.where)

@@ -39,7 +39,7 @@ def parse(raw: bytes, where: str, wanted: str = WANTED, limit: int = LIMIT) -> d
         )
     except json.JSONDecodeError as error:
         raise SourceError(
-            f"{where}: no JSON: {error.msg} at line {error.lineno}, column {error.colno}; {_ends(text, error)}"
+            f"{where}: not JSON: {error.msg} at line {error.lineno}, column {error.colno}; {_ends(text, error)}"
         ) from None
     except RecursionError:
         raise SourceError(_deep(where)) from None
@@ -110,7 +110,7 @@ def _table(pairs: list[tuple[str, Any]], where: str) -> dict[str, Any]:
 def _constant(word: str, where: str, text: str) -> float:
     """Python's JSON has three words more: infinity is looked at where it stands, NaN is never a value."""
     if word == "NaN":
-        raise SourceError(f"{where}: {_behind(word, text)}NaN is no JSON; a number must be finite")
+        raise SourceError(f"{where}: {_behind(word, text)}NaN is not JSON; a number must be finite")
     return float(word)
 
 

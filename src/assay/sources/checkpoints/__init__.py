@@ -34,6 +34,8 @@ def read_checkpoint(path: str) -> Checkpoint:
     if path.endswith(".safetensors"):
         tensors, metadata = read_safetensors(path)
         return Checkpoint(shown(path), "safetensors", (path,), tuple(tensors), metadata)
+    if not os.path.lexists(path):
+        raise SourceError(f"{shown(path)}: no such file or folder")
     raise SourceError(f"{shown(path)}: ends in none of .safetensors, {INDEX} and .gguf, and is no folder of such files")
 
 
