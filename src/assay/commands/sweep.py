@@ -89,7 +89,7 @@ def _parser() -> Parser:
     out("--figure", metavar="NAME", help=f"what is drawn or shown: {', '.join(FIGURES)}; list explains all")
     out("--exact", action="store_true", help=f"exact integers beyond {EXACT:,} rows, too; else float64 there")
     setting_options(made)
-    add("--generate", metavar="N", help="tokens made behind the prompt: a prefill and N cached steps, point by point")
+    add("--generate", metavar="N", help="tokens made behind the prompt: a prefill and N cached steps")
     made.set_defaults(**dict.fromkeys(WORDS))
     return made
 
@@ -237,4 +237,4 @@ def _needed(wanted: list[str] | None, figure: Any) -> list[str] | None:
     """Columns to keep: those asked for, and what stands above a table."""
     if wanted is None:
         return None
-    return [*wanted, "model.name", "setting", "set"] if figure is None else None
+    return [*wanted, "model.name", "setting", "set", "weights.format"] if figure is None else None

@@ -63,7 +63,7 @@ class Limit:
     """The largest size that fits: 0 for none, None where none is too large. `ends` says what ends it."""
 
     value: int | None
-    ends: str  # memory, positions (a table's rows), range (what the config claims), nothing
+    ends: str  # memory, positions (a table's rows), range (what the model claims), nothing
 
 
 @dataclass(frozen=True)
@@ -278,7 +278,7 @@ class _Question:
         return Limit(found, ends if found == most else "memory")
 
     def _range(self) -> tuple[int | None, str]:
-        """The longest context that may be asked for, and why: beyond what the config claims only who is there."""
+        """The longest context that may be asked for, and why: beyond what the model claims only who is there."""
         if self.model.positions is not None:
             return self.model.positions, "positions"
         claimed = self.model.trained
@@ -288,7 +288,7 @@ class _Question:
         yield from need.notes
         claimed = self.model.trained
         if self.model.positions is None and claimed is not None and self.case.context > claimed:
-            yield f"{self.case.context:,} tokens are beyond the {claimed:,} that the config claims"
+            yield f"{self.case.context:,} tokens are beyond the {claimed:,} that the model claims"
         if self.case.work.weights in FORMATS or self.model.scheme is not None:
             yield "weights are multiplied as they are stored: a wider copy that a library makes of one is not in it"
         if self.given is None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from assay.report.contract import model_object
+from assay.readings.count import count
+from assay.report.contract import model_object, stored_in
 from assay.report.table import Style, table, wrap
 from assay.report.units import binary_bytes, decimal_bytes, digits, plural, share
 from assay.studies.needs import Serving
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 ENDS = {
     "memory": "",
     "positions": "the whole position table",
-    "range": "all that the config claims",
+    "range": "all that the model claims",
     "nothing": "",
 }
 SAYS = {
@@ -64,14 +65,14 @@ def _asked(made: Fit) -> str:
     said += [f"{case.plan}"] if made.gpus > 1 else []
     said.append(f"batch {digits(case.batch)}{' a replica' if case.plan.data > 1 else ''}")
     said.append(f"context {digits(case.context)}")
-    said += list(_work(work))
+    said += list(_work(work, made))
     return " · ".join(said)
 
 
-def _work(work: Any) -> Iterator[str]:
+def _work(work: Any, made: Fit) -> Iterator[str]:
     """What is not as usual, and what is always said."""
     if isinstance(work, Serving):
-        yield f"weights {work.weights}" if work.weights else "weights as the config says"
+        yield f"weights {work.weights or stored_in(made.model, count(made.model, tokens=1))}"
         if work.cache:
             yield f"cache {work.cache}"
         if work.page:

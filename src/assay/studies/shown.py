@@ -20,7 +20,7 @@ USUAL = ("parameters.total", "flops.total", "flops.per_token", "cache.bytes", "w
 SHARE = "scores / all"  # what no column holds: attention's scores in all FLOPs
 
 # settings that are said above a table, as the report says them
-SAID = ("batch", "tokens", "past", "context", "source", "images", "convention", "weights", "cache")
+SAID = ("batch", "tokens", "past", "context", "source", "images", "convention")
 
 
 def heading(name: str) -> str:
@@ -55,6 +55,14 @@ def moves(swept: Sweep, name: str) -> bool:
     if column.strides == (0,) or len(column) < 2:
         return False
     return bool((column != column[0]).any())
+
+
+def stored(swept: Sweep) -> str:
+    """What the weights are stored in, where it is the same everywhere or each model's own; "" where it is swept."""
+    if "setting.weights" in swept.swept or "weights.format" not in swept.columns:
+        return ""
+    held = [word for word in dict.fromkeys(swept.columns["weights.format"].tolist()) if word]
+    return f"weights {held[0]}" if len(held) == 1 else "weights as each model is stored" if held else ""
 
 
 def usual_columns(swept: Sweep) -> list[str]:
@@ -141,19 +149,27 @@ def _title(swept: Sweep) -> str:
 
 
 def _common(swept: Sweep, names: Sequence[str]) -> str:
-    said = []
-    for key in SAID:
-        name = f"setting.{key}"
-        if name in swept.columns and name not in names and not moves(swept, name):
-            value = swept.columns[name][:1].tolist()[0]
-            if value is not None and (value or key != "images"):
-                said.append(f"{key} {digits(value) if isinstance(value, int) else value}")
+    said = _settings(swept, names, SAID)
+    said += [stored(swept)] if stored(swept) and "weights.format" not in names else []
+    said += _settings(swept, names, ("cache",))
     for name in swept.columns:
         fixed = name.startswith("set.") or name in ("parameters.total", "weights.bytes")
         if fixed and name not in names and not moves(swept, name):
             value = swept.columns[name][:1].tolist()[0]
             said.append(f"{heading(name)} {_form(name)(value)}") if value is not None else None
     return " · ".join(said)
+
+
+def _settings(swept: Sweep, names: Sequence[str], keys: Sequence[str]) -> list[str]:
+    """Settings that are the same in all rows."""
+    said = []
+    for key in keys:
+        name = f"setting.{key}"
+        if name in swept.columns and name not in names and not moves(swept, name):
+            value = swept.columns[name][:1].tolist()[0]
+            if value is not None and (value or key != "images"):
+                said.append(f"{key} {digits(value) if isinstance(value, int) else value}")
+    return said
 
 
 def _is_word(swept: Sweep, name: str) -> bool:

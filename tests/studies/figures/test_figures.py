@@ -12,8 +12,9 @@ import pytest
 import assay
 from assay.errors import SettingError
 from assay.studies.figures import FIGURES, draw, save, style, usual
-from assay.studies.figures.data import LINES, following, setting_of, stored, title_of
+from assay.studies.figures.data import LINES, following, setting_of, title_of
 from assay.studies.figures.labels import fitted, told_apart
+from assay.studies.shown import stored
 from assay.studies.sweep import sweep
 
 numpy = pytest.importorskip("numpy")

@@ -237,14 +237,6 @@ def _masked(swept: Sweep) -> bool:
     return bool((columns["flops.total"] > MASKED * columns["flops.visible_total"]).any())
 
 
-def stored(swept: Sweep) -> str:
-    """What the weights are stored in, where it is the same everywhere or each model's own; "" where it is swept."""
-    if "setting.weights" in swept.swept or "weights.format" not in swept.columns:
-        return ""
-    held = [word for word in dict.fromkeys(swept.columns["weights.format"].tolist()) if word]
-    return f"weights {held[0]}" if len(held) == 1 else "weights as each model is stored" if held else ""
-
-
 def following(swept: Sweep) -> str:
     """The sizes that change with those that are swept, in words: mlp.width = 4 × width."""
     names = [name for name in swept.columns if name.startswith("set.") and name not in swept.swept]

@@ -20,9 +20,9 @@ from assay.studies.figures.data import (
     needed,
     percent,
     setting_of,
-    stored,
     title_of,
 )
+from assay.studies.shown import stored
 
 if TYPE_CHECKING:
     from assay.studies.result import Sweep

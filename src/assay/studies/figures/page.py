@@ -6,8 +6,8 @@ from html import escape
 from typing import TYPE_CHECKING, Any
 
 from assay.report.units import digits
-from assay.studies.figures.data import axis_of, groups, setting_of, stored, title_of
-from assay.studies.shown import headings, spread_rows, usual_columns
+from assay.studies.figures.data import axis_of, groups, setting_of, title_of
+from assay.studies.shown import headings, spread_rows, stored, usual_columns
 
 if TYPE_CHECKING:
     from assay.studies.result import Sweep
