@@ -52,6 +52,12 @@ def test_the_import_alone_loads_next_to_nothing() -> None:
     assert set(loaded("import assay", watched)) - set(bare) == {"assay.errors"}
 
 
+def test_a_command_loads_nothing_before_it_runs() -> None:
+    """Garbage is collected no more once it does: all that is loaded by then is collected for nothing."""
+    watched = ("argparse", "typing", "re", "collections", "assay.commands.frame", "assay.report", "assay.size")
+    assert set(loaded("from assay.cli import main", watched)) <= set(loaded("pass", watched))
+
+
 def test_the_network_is_not_prepared_for_a_file_or_preset() -> None:
     watched = ("urllib.request", "http.client", "ssl", "socket", "threading", "difflib")
     assert loaded("import assay; assay.load('llama-3-8b'); assay.load({'model_type': 'llama'})", watched) == []

@@ -8,12 +8,15 @@ from __future__ import annotations
 import gc
 import os
 import sys
-from collections.abc import Sequence
 
 from assay.commands import COMMANDS
-from assay.commands.frame import Answer
 from assay.errors import AssayError
-from assay.report.units import shorten
+
+TYPE_CHECKING = False  # as in `assay` itself: all else is imported once nothing is collected any more
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from assay.commands.frame import Answer
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -50,6 +53,8 @@ def _command(name: str, words: list[str]) -> Answer:
 
 def _fail(message: str) -> int:
     if sys.stderr is not None:
+        from assay.report.units import shorten
+
         print(f"assay: {shorten(' '.join(message.split()), 2000)}", file=sys.stderr)
     return 2
 
