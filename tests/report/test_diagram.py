@@ -12,7 +12,7 @@ import pytest
 
 import assay
 from assay.report import draw_svg, draw_text
-from assay.report.captions import costs, end_of, listed, name_of, stream
+from assay.report.captions import costs, end_of, listed, name_of, painted, stream
 from assay.report.geometry import Drawing, corners
 from assay.report.layout import Grid
 from assay.report.table import Style
@@ -163,6 +163,13 @@ def test_what_the_language_of_a_chart_would_read_is_written_otherwise() -> None:
     assert _plain('a "b" <c> & #1') == "a #quot;b#quot; #lt;c#gt; #amp; #35;1"
 
 
+def test_a_chart_breaks_lines_between_pieces() -> None:
+    """Viewers break what is wider than 200 pixels at blanks: a letter stays with its size, a figure with its unit."""
+    said = drawn("llama-3-8b").mermaid()
+    assert "c\N{NO-BREAK SPACE}2,048" in said
+    assert "41.94\N{NO-BREAK SPACE}M\N{NO-BREAK SPACE}params · 240.5\N{NO-BREAK SPACE}GFLOP" in said
+
+
 def test_the_picture_of_an_encoder_decoder_has_two_columns_and_memory_arrows() -> None:
     root = ElementTree.fromstring(drawn("t5-small").svg())
     frames = [e for e in root.iter("{http://www.w3.org/2000/svg}rect") if e.get("class") == "frame"]
@@ -246,6 +253,7 @@ def test_towers_are_drawn_as_what_they_are_made_of() -> None:
     stage = next(s for s in assay.draw(model, images=1).graph.stages if s.name == "vision layer")
     assert [name_of(node) for node in stage.nodes] == ["LayerNorm", "Attention", "add", "LayerNorm", "MLP", "add"]
     assert {node.part for node in stage.nodes} == {"tower"}
+    assert [painted(node) for node in stage.nodes if not node.adds] == ["norm", "attention", "norm", "mlp"]
     idle = "images 0, so what reads them costs nothing"
     assert idle in " ".join(str(assay.draw(model)).split())
     assert idle not in " ".join(str(assay.draw(model, images=1)).split())

@@ -10,7 +10,7 @@ import assay
 from assay.errors import SettingError
 from assay.report.table import WIDTH, Style
 from assay.studies.compare import Held, compare
-from assay.studies.compared import report, to_json
+from assay.studies.compared import _heads, report, to_json
 
 CONFIG: dict[str, Any] = {
     "model_type": "llama",
@@ -144,3 +144,35 @@ def test_refusals() -> None:
         of("gpt-2")
     with pytest.raises(SettingError, match="source is 5; Llama 3 8B has no encoder to give it to"):
         of("llama-3-8b", "t5-base", source=5)
+
+
+MANY = ["mixtral-8x7b", "llama-3-8b", "deepseek-v3", "qwen3-30b-a3b", "gpt-oss-20b"]
+
+
+@pytest.mark.parametrize("wide", [80, 100])
+def test_narrow_pages_lose_nothing(wide: int) -> None:
+    """Five models on a page: every op whole, every key, none cut, nothing wider than the page."""
+    made = compare([assay.load(name) for name in MANY])
+    lines = report(made, Style(False), wide)
+    assert max(map(len, lines)) <= wide
+    assert not [line for line in lines if "…" in line]
+    said = " ".join(" ".join(lines).split())
+    assert "layer.local.attention.window" in said
+    assert "latent.plain + latent.rotary" in said
+    first = said[said.index("What not all have") :]
+    assert "Wq[d g r k])" in first
+    assert "Wqb[l h k])" in first
+
+
+def test_sources_and_images_of_some_are_said() -> None:
+    made = compare([assay.load(name) for name in ("bert-base", "t5-base", "whisper-tiny", "vit-b-16")])
+    said = " ".join(" ".join(report(made, Style(False))).split())
+    assert "convention matmul · source 448 (T5 base) · source 3,000 (Whisper tiny) · images 1 (ViT-B/16)" in said
+    other = compare([assay.load(name) for name in ("vit-b-16", "llama-3-8b")])
+    assert "context 197 · images 1 (ViT-B/16) · logits all" in " ".join(report(other, Style(False)))
+
+
+def test_more_models_than_letters() -> None:
+    names = _heads(["a model"] * 28)
+    assert (names[0], names[25], names[26], names[27]) == ("A", "Z", "AA", "AB")
+    assert len(set(names)) == 28

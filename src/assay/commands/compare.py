@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from assay.commands.frame import Answer, Parser, as_json, as_text, version
 from assay.commands.options import given_sizes, list_conventions, setting, setting_options
-from assay.report.table import style_of_stdout
+from assay.report.table import style_of_stdout, width_of_stdout
 from assay.sources import load
 from assay.studies.compare import compare
 from assay.studies.compared import report, to_json
@@ -42,7 +42,9 @@ def run(words: list[str]) -> Answer:
         name, sizes = _with_sizes(word)
         models.append(load(name, allow=args.allow, mtp=args.mtp, sizes=sizes))
     made = compare(models, **setting(args))
-    return as_json(to_json(made, version())) if args.json else as_text(report(made, style_of_stdout()))
+    if args.json:
+        return as_json(to_json(made, version()))
+    return as_text(report(made, style_of_stdout(), width_of_stdout()))
 
 
 def _with_sizes(word: str) -> tuple[str, dict[str, int]]:

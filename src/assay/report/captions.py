@@ -93,6 +93,15 @@ def name_of(node: Node, unrolled: bool = False) -> str:
     return NAMES.get(node.part, node.part)
 
 
+def painted(node: Node) -> str:
+    """The part in whose colours a box is: of a tower, too, what it is called."""
+    name = name_of(node)
+    if name.endswith("Norm"):
+        return "norm"
+    called = {said: part for part, said in NAMES.items()}
+    return called.get(name, node.part) if node.part == "tower" else node.part
+
+
 def _of_tower(kinds: Sequence[str]) -> str:
     """What a box of a tower is, whose ops are of one part all: by their kinds."""
     if {"softmax", "contract"} <= set(kinds):
@@ -128,7 +137,7 @@ def origin(flow: Flow) -> str:
 
 def end_of(flow: Flow) -> str:
     """What becomes of what leaves a stage beside the stream."""
-    return "not read" if flow.unread else "read later"
+    return "ends here" if flow.unread else "read later"
 
 
 def heading(stage: Stage) -> tuple[str, str]:

@@ -17,6 +17,7 @@ from assay.report.captions import (
     listed,
     name_of,
     origin,
+    painted,
     setting_of,
     shape,
     stream,
@@ -295,9 +296,7 @@ class _Picture:
             return
         if held.sort == OUTSIDE and frame.stage.flows[held.flow].crosses:
             self.memory.append((x - wide / 2, y + tall / 2))
-        part = held.node.part if held.node is not None else ""
-        if held.node is not None and name_of(held.node).endswith("Norm"):
-            part = "norm"
+        part = "" if held.node is None else painted(held.node)
         corner = 'rx="14" stroke-dasharray="3 3"' if held.node is None else 'rx="6"'
         size = f'width="{_n(wide)}" height="{_n(tall)}"'
         self.made.append(f'<rect class="box {part}" x="{_n(x - wide / 2)}" y="{_n(y)}" {size} {corner}/>')

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from assay.readings.count import Count
 from assay.readings.graph import Flow, Graph, Stage
-from assay.report.captions import box, heading, origin, setting_of, shape, stream, together
+from assay.report.captions import box, heading, origin, painted, setting_of, shape, stream, together
 from assay.report.palette import PARTS
 from assay.spec import Model
 
@@ -37,7 +37,7 @@ def _stage(stage: Stage, number: int, unrolled: bool, used: dict[str, list[str]]
             lines.append(f'    {one}(("#43;"))')
             continue
         lines.append(f"    {one}[{_quoted(box(stage, index, unrolled))}]")
-        part = "norm" if node.rows[0].op.part == "norm" and len(node.rows) == 1 else node.part
+        part = painted(node)
         if part in PARTS:
             used.setdefault(part, []).append(one)
     for index, flow in enumerate(stage.flows):
@@ -86,8 +86,13 @@ def _between(graph: Graph) -> list[str]:
 
 
 def _quoted(lines: Sequence[str]) -> str:
-    """A text in quotes, its lines under each other."""
-    return '"' + "<br/>".join(map(_plain, lines)) + '"'
+    """A text in quotes, its lines under each other; where one is broken, it is between two of its pieces."""
+    return '"' + "<br/>".join(_plain(" · ".join(_kept(line.split(" · ")))) for line in lines) + '"'
+
+
+def _kept(pieces: Sequence[str]) -> list[str]:
+    """Pieces that are not broken at their blanks."""
+    return [piece.replace(" ", "\N{NO-BREAK SPACE}") for piece in pieces]
 
 
 def _plain(said: str) -> str:

@@ -48,8 +48,9 @@ def table(
     style: Style | None = None,
     indent: str = INDENT,
     gap: int = 2,
+    wide: int = WIDTH,
 ) -> list[str]:
-    """Lines of aligned columns: `align` holds < or > for each.
+    """Lines of aligned columns, of at most `wide` characters: `align` holds < or > for each.
 
     The head is dim, a row whose first cell is `total` bold. A last column of text is wrapped where it is too wide, and
     left out where figures leave no room for it.
@@ -57,11 +58,11 @@ def table(
     cells = [list(row) for row in rows]
     style = style or Style(False)
     widths = [max((len(row[i]) for row in [head, *cells] if i < len(row)), default=0) for i in range(len(align))]
-    room = WIDTH - len(indent) - sum(widths[:-1]) - gap * (len(align) - 1)
+    room = wide - len(indent) - sum(widths[:-1]) - gap * (len(align) - 1)
     if align[-1] == "<" and room < widths[-1]:
-        wide = room >= NARROW
-        cells = [folded for row in cells for folded in (_folded(row, room) if wide else [row[:-1]])]
-        head = head if wide else head[:-1]
+        fits = room >= NARROW
+        cells = [folded for row in cells for folded in (_folded(row, room) if fits else [row[:-1]])]
+        head = head if fits else head[:-1]
         widths[-1] = room
 
     def line(row: Sequence[str]) -> str:

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from assay.readings.words import is_expression
+from assay.records import dataclass
 from assay.report.contract import setting_object
 from assay.report.model import about, asked_for, has_latent
-from assay.report.table import WIDTH, Style, table, wrap
+from assay.report.table import NARROW, WIDTH, Style, table, wrap
 from assay.report.units import decimal_bytes, digits, flop, plain, short, shorten
 
 if TYPE_CHECKING:
     from assay.studies.compare import Comparison, Held, Size
 
 GAP = 2
+KEPT = "\N{NO-BREAK SPACE}"
 LONGEST = 20  # a name that heads a column
 OPS = 16  # that a report lists of those that not all have
 
@@ -38,30 +41,58 @@ ROWS: tuple[tuple[str, str, Callable[[Any], str]], ...] = (
 HEADS = ("model.layers", "parameters.total", "flops.total", "cache.bytes", "weights.bytes")  # the others are below one
 
 
-def report(made: Comparison, style: Style) -> list[str]:
-    """The figures side by side, then what explains them."""
-    first = made.counts[0]
+def report(made: Comparison, style: Style, wide: int = WIDTH) -> list[str]:
+    """The figures side by side, then what explains them, on lines of at most `wide` characters."""
     names = _heads([model.name for model in made.models])
-    lines = [style.bold(" and ".join(names) if len(names) == 2 else ", ".join(names))]
+    lines = [*map(style.bold, wrap(" and ".join(names) if len(names) == 2 else ", ".join(names), "", wide=wide))]
     for name, model in zip(names, made.models, strict=True):
         whole = model.name if name == model.name else f"{name}: {model.name}"
-        lines += wrap(f"{whole} · {about(model)}", "", "  ")
-    lines += [style.dim(line) for line in wrap(asked_for(first, any(map(has_latent, made.models))), "")]
-    lines += ["", *_figures(made, names, style)]
-    lines += _sizes(made, names, style)
-    lines += _parts(made, names, style)
+        lines += wrap(f"{whole} · {about(model)}", "", "  ", wide=wide)
+    lines += [style.dim(line) for line in wrap(_asked(made, names), "", wide=wide)]
+    page = _Page(tuple(names), style, wide)
+    lines += ["", *_figures(made, page), *_sizes(made, page), *_parts(made, page)]
     if len(set(made.formats)) > 1:
-        lines += ["", style.bold("Formats"), *table(list(zip(names, made.formats, strict=True)), "<<")]
+        rows = list(zip(names, made.formats, strict=True))
+        lines += ["", style.bold("Formats"), *table(rows, "<<", wide=wide)]
     return lines
+
+
+@dataclass(frozen=True)
+class _Page:
+    """What heads the columns, how lines look, and how wide they are."""
+
+    names: tuple[str, ...]
+    style: Style
+    wide: int
+
+
+def _asked(made: Comparison, names: Sequence[str]) -> str:
+    """The setting, and what only some of the models are given."""
+    first = made.counts[0]
+    said = asked_for(first, any(map(has_latent, made.models)))
+    for key in ("source", "images", "sounds"):
+        given = [getattr(counted.setting, key) for counted in made.counts]
+        if len(set(given)) > 1:
+            of = {value: [n for n, v in zip(names, given, strict=True) if v == value] for value in given if value}
+            told = " · ".join(f"{key} {digits(value)} ({', '.join(who)})" for value, who in of.items())
+            here = f"{key} {digits(given[0])}" if given[0] else ""
+            said = said.replace(here, told, 1) if here else f"{said} · {told}"
+    return said
 
 
 def _heads(names: Sequence[str]) -> list[str]:
     """The models as columns are headed: by letters where their names are long or alike."""
     fit = len(set(names)) == len(names) and all(len(name) <= LONGEST for name in names)
-    return list(names) if fit else [chr(ord("A") + place) for place in range(len(names))]
+    return list(names) if fit else [_letter(place) for place in range(len(names))]
 
 
-def _figures(made: Comparison, names: Sequence[str], style: Style) -> list[str]:
+def _letter(place: int) -> str:
+    """A, B, … Z, AA, AB and so on."""
+    before, last = divmod(place, 26)
+    return (_letter(before - 1) if before else "") + chr(ord("A") + last)
+
+
+def _figures(made: Comparison, page: _Page) -> list[str]:
     rows: list[list[str]] = []
     for path, label, form in ROWS:
         known = [p for p in made.figures if p == path or p.startswith(f"{path}.")]
@@ -74,7 +105,7 @@ def _figures(made: Comparison, names: Sequence[str], style: Style) -> list[str]:
             said = label or name.rpartition(".")[2]
             indent = "" if name in HEADS or name == "model.width" else "  "
             rows.append([indent + said, *_side_by_side(values, form, made.ratios(name))])
-    return _paged(rows, names, style)
+    return _paged(rows, page)
 
 
 def _side_by_side(values: Sequence[Any], form: Callable[[Any], str], ratios: Sequence[float | None]) -> list[str]:
@@ -88,17 +119,18 @@ def _ratio(ratio: float) -> str:
     return f"× {ratio:.3f}" if 0.0005 <= ratio < 999.95 else f"× {plain(ratio)}"
 
 
-def _paged(rows: list[list[str]], names: Sequence[str], style: Style) -> list[str]:
+def _paged(rows: list[list[str]], page: _Page) -> list[str]:
     """A table as wide as a page, the models that have no room on it below, the first model on each."""
-    lines: list[str] = []
+    names, lines = page.names, list[str]()
     start = 1
     while start < len(names):
         stop = len(names)
-        while stop > start + 1 and _width(rows, names, start, stop) > WIDTH:
+        while stop > start + 1 and _width(rows, names, start, stop) > page.wide:
             stop -= 1
         head = ["", names[0], *(cell for name in names[start:stop] for cell in (name, ""))]
         cut = [row[:2] + row[2 * start : 2 * stop] for row in rows]
-        lines += [*([""] if lines else []), *table(cut, "<" + ">" * (len(head) - 1), head, style, indent="", gap=GAP)]
+        align = "<" + ">" * (len(head) - 1)
+        lines += [*([""] if lines else []), *table(cut, align, head, page.style, indent="", gap=GAP, wide=page.wide)]
         start = stop
     return lines
 
@@ -109,7 +141,7 @@ def _width(rows: list[list[str]], names: Sequence[str], start: int, stop: int) -
     return sum(GAP + max(len(row[i]) for row in [heads, *cut]) for i in range(len(heads))) - GAP
 
 
-def _sizes(made: Comparison, names: Sequence[str], style: Style) -> list[str]:
+def _sizes(made: Comparison, page: _Page) -> list[str]:
     """Sizes that differ, a row a letter, and the keys that they are from."""
     rows: list[list[str]] = []
     for size in made.sizes:
@@ -124,30 +156,36 @@ def _sizes(made: Comparison, names: Sequence[str], style: Style) -> list[str]:
         rows.append(["", "head tied to the embedding", *(said[tied] for tied in made.tied), ""])
     if not rows:
         return ["", "no size differs"]
-    return ["", style.bold("Sizes that differ"), *_beside(rows, 2, names, "from", style)]
+    return ["", page.style.bold("Sizes that differ"), *_beside(rows, 2, "from", page)]
 
 
-def _beside(rows: list[list[str]], labels: int, names: Sequence[str], last: str, style: Style) -> list[str]:
-    """A table of a column a model behind some of labels, in as many pieces as it takes; `last` heads a last column."""
+def _beside(rows: list[list[str]], labels: int, last: str, page: _Page) -> list[str]:
+    """A table of a column a model behind some of labels, in as many pieces as it takes.
 
-    def cut(row: Sequence[str], start: int, stop: int) -> list[str]:
-        return [*row[:labels], *row[labels + start : labels + stop], *(row[labels + len(names) :] if last else [])]
+    `last` heads a last column of text: beside the last piece, or below it where there is no room.
+    """
+    head = [*[""] * labels, *page.names, *([last] if last else [])]
+    columns = list(range(labels, labels + len(page.names)))
 
-    def width(start: int, stop: int) -> int:
-        cells = [cut(row, start, stop)[: labels + stop - start] for row in [head, *rows]]
+    def width(shown: Sequence[int]) -> int:
+        cells = [[row[i] for i in (*range(labels), *shown)] for row in [head, *rows]]
         return 2 + sum(GAP + max(map(len, column)) for column in zip(*cells, strict=True)) - GAP
 
-    head = [*[""] * labels, *names, *([last] if last else [])]
+    pieces: list[list[int]] = [[]]
+    for column in columns:
+        if pieces[-1] and width([*pieces[-1], column]) > page.wide:
+            pieces.append([])
+        pieces[-1].append(column)
+    if last and width(pieces[-1]) + GAP + NARROW > page.wide:
+        pieces.append([])
     lines: list[str] = []
-    start = 0
-    while start < len(names):
-        stop = len(names)
-        while stop > start + 1 and width(start, stop) > WIDTH:
-            stop -= 1
-        align = "<" * labels + ">" * (stop - start) + "<" * bool(last)
-        pieces = [cut(row, start, stop) for row in rows]
-        lines += [*([""] if lines else []), *table(pieces, align, cut(head, start, stop), style, gap=GAP)]
-        start = stop
+    for place, piece in enumerate(pieces):
+        behind = [len(head) - 1] if last and place == len(pieces) - 1 else []
+        shown = [*range(labels), *piece, *behind]
+        align = "<" * labels + ">" * len(piece) + "<" * len(behind)
+        cut = [[row[i] for i in shown] for row in rows]
+        drawn = table(cut, align, [head[i] for i in shown], page.style, gap=GAP, wide=page.wide)
+        lines += [*([""] if lines else []), *drawn]
     return lines
 
 
@@ -172,18 +210,25 @@ def _held(held: tuple[Held, ...], depth: int) -> list[str]:
     return [digits(one.value) if whole or not one.layers else f"{digits(one.value)} in {one.layers}" for one in held]
 
 
-def _parts(made: Comparison, names: Sequence[str], style: Style) -> list[str]:
+def _parts(made: Comparison, page: _Page) -> list[str]:
     """Parts and ops that some have and others lack, with the layers that have them."""
     rows = [[f"{part}, as a whole", *map(_layers, held)] for part, held in made.parts.items()]
     rows += [[f"{op.part}: {op.notation}", *map(_layers, op.layers)] for op in made.ops[:OPS]]
     if not rows:
         return []
-    room = WIDTH - 2 - sum(GAP + max(6, len(name)) for name in names)
-    wide = max(30, room)
-    lines = _beside([[shorten(row[0], wide), *row[1:]] for row in rows], 1, names, "", style)
+    room = page.wide - 2 - sum(GAP + max(6, len(name)) for name in page.names)
+    folded = [row for whole in rows for row in _folded(whole, max(34, room))]
+    lines = _beside(folded, 1, "", page)
     more = len(made.ops) - OPS
     left = [f"  and {more} more ops; --json lists all"] if more > 0 else []
-    return ["", style.bold("What not all have, and in how many layers"), *lines, *left]
+    return ["", page.style.bold("What not all have, and in how many layers"), *lines, *left]
+
+
+def _folded(row: list[str], room: int) -> list[list[str]]:
+    """A row whose first cell takes as many lines as it needs."""
+    held = re.sub(r"\[[^]]*\]", lambda axes: axes[0].replace(" ", KEPT), row[0])  # axes are not parted
+    first, *rest = (line.replace(KEPT, " ") for line in wrap(held, "", "    ", wide=room))
+    return [[first, *row[1:]], *([line] + [""] * (len(row) - 1) for line in rest)]
 
 
 def _layers(many: int | None) -> str:
