@@ -104,7 +104,11 @@ def within_chunks(expression: Any, length: Any, at: int, values: Mapping[Any, An
 def reduced(difference: Any) -> Any:
     """A difference without what all of its terms have as a factor."""
     sympy = algebra()
-    return sympy.expand(difference / sympy.gcd(list(sympy.Add.make_args(sympy.expand(difference)))))
+    terms = sympy.expand(difference)
+    if not terms.free_symbols:
+        return sympy.sign(terms)
+    _, rest = sympy.Poly(terms).terms_gcd()
+    return (rest.primitive()[1] if rest.domain.is_ZZ else rest).as_expr()
 
 
 def strictest(bounds: Iterable[Bound], length: Any) -> list[Bound]:
