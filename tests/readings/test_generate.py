@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from random import Random
+
 import pytest
 import sympy
 from hypothesis import given
@@ -132,3 +134,28 @@ def test_a_position_table_leaves_room_for_what_is_generated() -> None:
         generate(table, 30, tokens=71)
     with pytest.raises(SettingError, match=r"learned position table of 100 rows"):
         generate(table, 100)
+
+
+@pytest.mark.parametrize("exact", [True, False])
+@pytest.mark.parametrize("name", ["deepseek-v2-lite", "gpt-oss-20b", "llama-4-scout", "gpt-2"])
+def test_arrays_as_ints(name: str, exact: bool) -> None:
+    """Every figure of many generations at once, floats and integers that stay exact, beside each by itself."""
+    numpy = pytest.importorskip("numpy")
+    known, random = load(name), Random(name)
+    room = known.positions or 30_000
+    rows = [{"tokens": random.choice((1, 2, random.randint(1, room // 3))), "past": 0} for _ in range(30)]
+    for place, row in enumerate(rows):
+        row |= {"past": random.randint(0, room // 3) if place % 3 else 0, "batch": random.choice((1, 3))}
+        row["new"] = random.randint(1, 6) if place % 2 else random.randint(1, room // 3)
+    arrays = {key: numpy.array([row[key] for row in rows], dtype=object if exact else float) for key in rows[0]}
+    made = generate(known, **arrays)
+    for place, row in enumerate(rows):
+        alone = generate(known, **row)
+        pairs = [(made.total, alone.total), (made.cache.bytes, alone.cache.bytes), (made.new, row["new"])]
+        for passes in ("prefill", "steps", "restart", "again"):
+            many, one = getattr(made, passes), getattr(alone, passes)
+            pairs += [(many.total, one.total), (many.visible_total, one.visible_total)]
+            pairs += [(many.by_part[part], size) for part, size in one.by_part.items()]
+        for found, right in pairs:
+            told = found[place] if hasattr(found, "dtype") else found
+            assert told == (right if exact or right < 2**53 else pytest.approx(right, rel=1e-14))
