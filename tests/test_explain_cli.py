@@ -132,6 +132,73 @@ def test_letters_name_the_keys_of_their_families(family: str) -> None:
     assert {letter: found.get(letter) for letter in KEYS[family]} == KEYS[family]
 
 
+# of layers that have sizes of their own, of lists, of sizes that a class makes of others, of renamed keys
+GEMMA4 = {"head_dim": 16, "global_head_dim": 32, "num_key_value_heads": 4, "num_global_key_value_heads": 2}
+OTHERS: dict[str, tuple[dict[str, object], dict[str, str]]] = {
+    "gemma4_text": (
+        {**GEMMA4, "num_attention_heads": 8, "attention_k_eq_v": True},
+        {"k_1": "head_dim", "k_2": "global_head_dim", "g_2": "num_global_key_value_heads", "r_2": "= h/g₂"},
+    ),
+    "dots3_note_text": ({}, {"z_1": "kv_lora_rank", "z_2": "swa_kv_lora_rank", "h_2": "swa_num_attention_heads"}),
+    "mimo_v2_flash": ({}, {"g_2": "= 2·num_key_value_heads", "r_2": "= h/g₂"}),
+    "glm4_moe": ({"hidden_size": 100, "num_attention_heads": 8, "head_dim": 12}, {"k": "head_dim"}),
+    "gemma3n_text": ({"intermediate_size": [64] * 35}, {"f": "intermediate_size"}),
+    "kimi_linear": ({"num_experts": 16}, {"e": "num_experts"}),
+    "bart": ({"encoder_layers": 3, "decoder_layers": 3}, {"L_1": "encoder_layers", "L_2": "decoder_layers"}),
+    "t5": ({"num_layers": 4}, {"L_1": "of num_layers", "L_2": "of num_layers"}),
+    "qwen2_audio": (
+        {"audio_config": {"encoder_layers": 32}},
+        {"L_1": "audio_config.encoder_layers", "L_2": "text_config.num_hidden_layers"},
+    ),
+    "xlstm": ({}, {"Q": "= hidden_size·v_dim_factor/num_heads"}),
+}
+
+
+@pytest.mark.parametrize("family", OTHERS)
+def test_letters_name_the_keys_that_they_are_of(family: str) -> None:
+    given, keys = OTHERS[family]
+    made = assay.explain(assay.load({"model_type": family, **given}), "parameters")
+    found = {letter.symbol.name: origin(letter, made.model, made.legend) for letter in made.legend}
+    assert {letter: found.get(letter) for letter in keys} == keys
+
+
+def test_a_size_that_the_file_lacks_is_the_default(capsys: pytest.CaptureFixture[str]) -> None:
+    out = answer(capsys, "explain", "mamba-2-130m", "flops")
+    rows = [" ".join(line.split()) for line in out.splitlines()]
+    assert "K 4 columns of the convolution mamba2.kernel (default)" in rows
+    assert "S 128 width of the state mamba2.state" in rows
+    set_ = answer(capsys, "explain", "mamba-2-130m", "flops", "--set", "mamba2.kernel=5")
+    assert "K 5 columns of the convolution mamba2.kernel" in [" ".join(line.split()) for line in set_.splitlines()]
+    letters = document(capsys, "explain", "mamba-2-130m", "flops")["letters"]
+    assert {one["letter"] for one in letters if one["by_default"]} == {"G", "H", "K"}
+
+
+def test_a_letter_of_a_matrix_is_no_head(capsys: pytest.CaptureFixture[str]) -> None:
+    made = assay.explain(assay.load({"model_type": "llava"}), "flops", "vision projector", images=1)
+    says = {letter.symbol.name: letter.says for letter in made.legend}
+    assert says["k"] == "a dimension of Wp2, Wp2_bias"
+
+
+def test_positions_of_a_source_are_of_its_option(capsys: pytest.CaptureFixture[str]) -> None:
+    out = answer(capsys, "explain", "whisper-tiny", "flops", "attention.scores", "--source", "2999")
+    assert "m 1,500 positions of the source = ⌈--source/2⌉" in [" ".join(line.split()) for line in out.splitlines()]
+    assert out.splitlines()[0] == "attention.scores: FLOPs of Whisper tiny · tokens 448 · source 2,999"
+
+
+def test_how_latent_attention_runs_is_said(capsys: pytest.CaptureFixture[str]) -> None:
+    for way in ("expanded", "absorbed"):
+        for command in (["explain", "deepseek-v3", "flops", "attention"], ["regimes", "deepseek-v3"]):
+            out = " ".join(answer(capsys, *command, "--latent", way).split())
+            assert f"latent attention {way}" in out
+    assert "latent attention" not in answer(capsys, "regimes", "gpt-2")
+
+
+def test_weights_of_several_formats_have_no_formula(capsys: pytest.CaptureFixture[str]) -> None:
+    said = "Weights of several formats have no formula in letters"
+    assert said in answer(capsys, "crossovers", "deepseek-v3")
+    assert said not in answer(capsys, "crossovers", "deepseek-v3", "--weights", "bf16")
+
+
 def test_keys_stand_upright_in_formulas() -> None:
     """Of a config key within $ signs, no word below the line."""
     made = assay.explain(assay.load({"model_type": "deepseek_v3"}), "parameters", "experts")
@@ -252,7 +319,8 @@ def test_crossovers_say_what_they_compare(capsys: pytest.CaptureFixture[str]) ->
 
 def test_crossovers_as_json(capsys: pytest.CaptureFixture[str]) -> None:
     made = document(capsys, "crossovers", "llama-3-8b", "--batch", "8")
-    assert made["setting"] == {"batch": 8, "convention": "matmul"}
+    kept = {"weights": "bf16", "cache": "bf16", "state": "fp32"}
+    assert made["setting"] == {"batch": 8, "convention": "matmul", "latent": "expanded", **kept}
     rows = {(one["name"], one["pass"]): one for one in made["crossovers"]}
     assert rows["scores-weights", "decode"]["tokens"] == 28628
     assert rows["scores-weights", "decode"]["exact"] == "28628"

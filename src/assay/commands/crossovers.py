@@ -31,12 +31,11 @@ def run(words: list[str]) -> Answer:
         return list_conventions(style, args.json)
     model = load(parser, args)
 
-    from assay.readings.crossovers import crossovers
+    from assay.readings.crossovers import common, crossovers
     from assay.report.crossovers import document, report
 
     asked = setting(args)
-    made = crossovers(model, **asked)
-    convention, batch = asked.get("convention", "matmul"), asked.get("batch", 1)
+    made, known = crossovers(model, **asked), common(model, **asked)
     if args.json:
-        return as_json(document(version(), model, made, convention, batch))
-    return as_text(report(model, made, convention, batch, style))
+        return as_json(document(version(), model, made, known))
+    return as_text(report(model, made, known, asked.get("source"), style))

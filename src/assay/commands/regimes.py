@@ -36,7 +36,7 @@ def run(words: list[str]) -> Answer:
     given, args.context = args.context is not None, None
     model = load(parser, args)
 
-    from assay.readings.crossovers import edges, images_alone, regimes
+    from assay.readings.crossovers import common, edges, images_alone, regimes
     from assay.report.crossovers import regimes_document, regimes_report
 
     asked = setting(args)
@@ -47,9 +47,10 @@ def run(words: list[str]) -> Answer:
         lengths = [length for length in lengths if length <= model.positions] or [model.positions]
     made = regimes(model, lengths, **asked)
     found = edges(model, **asked)
+    known = common(model, **asked)
     if args.json:
-        return as_json(regimes_document(version(), model, made, found))
-    return as_text(regimes_report(model, made, found, style))
+        return as_json(regimes_document(version(), model, made, found, known))
+    return as_text(regimes_report(model, made, found, known, style))
 
 
 def _listed(text: str) -> list[str]:

@@ -115,6 +115,12 @@ def crossovers(model: Model, **asked: Any) -> tuple[Crossover, ...]:
     return tuple(found.crossover(comparison) for comparison, found in pairs if found.has(comparison))
 
 
+def common(model: Model, **asked: Any) -> Setting:
+    """What holds at all lengths: batch, dtypes, convention and how latent attention runs."""
+    endless, known = lengthened(model, asked)
+    return Measured(endless, "prefill", known).setting(2)
+
+
 def images_alone(model: Model) -> int | None:
     """The positions of an image in a model of images alone."""
     return None if model.sight is None else model.sight.alone

@@ -90,7 +90,15 @@ class Symbols:
         )
         made, values = lettered.sizes(), asked.sizes()
         if asked.source is not None and asked.stride != (1, 0):  # positions are fewer than the source's tokens
-            made["M"] = of("m", values["M"], says="positions of the source")
+            step, more = asked.stride
+            padded = f"(--source + {more})" if more else "--source"
+            whole = not (asked.source + more) % step
+            made["M"] = of(
+                "m",
+                values["M"],
+                f"{padded}/{step}" if whole else f"⌈{padded}/{step}⌉",
+                says="positions of the source",
+            )
             made["m"] = made["M"] if values["m"] else 0
             made["frames"] = symbol("frames", values["frames"])
         return {axis: size if values[axis] else 0 for axis, size in made.items()}

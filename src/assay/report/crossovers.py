@@ -6,28 +6,34 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from assay.errors import SettingError
-from assay.readings.conventions import CONVENTIONS
 from assay.readings.crossovers import AMOUNTS, COMPARISONS, Comparison, Crossover, Regime, images_alone
 from assay.readings.letters import MISSING, algebra
+from assay.readings.setting import Setting
 from assay.report.algebra import joined, quotient, terms, write
-from assay.report.explain_text import folded
+from assay.report.explain_text import counted_as, folded, latent_as
 from assay.report.legend import default, legend_lines, origin, unlike
 from assay.report.table import WIDTH, Style, table, wrap
 from assay.report.units import digits, share
 from assay.spec import Model
 
 _HEADS = {"prefill": "prefill of n", "decode": "one token at n"}
+OWN = "--weights sets one dtype for all, and the formula is shown"
 LONG = 250  # characters of a formula that a terminal is not asked to show
 
 
-def report(model: Model, made: Sequence[Crossover], convention: str, batch: int, style: Style) -> list[str]:
-    """Each comparison: where it is reached, and the formula."""
-    said = f"batch {digits(batch)} · {convention}: {CONVENTIONS[convention].says}"
+def report(model: Model, made: Sequence[Crossover], asked: Setting, source: int | None, style: Style) -> list[str]:
+    """Each comparison: where it is reached, and the formula; `source` is that of an encoder where one is given."""
+    kept = "weights in the model's own formats" if asked.quantized else f"weights {asked.weights}"
+    said = f"batch {digits(asked.batch)} · {kept}, cache {asked.cache} · {counted_as(asked.convention)}"
+    said += latent_as(model, asked.latent)
     if "source" in model.settings:
-        said += f"; the source is of {digits(model.source_tokens) if model.source_tokens else 'n'} tokens if not given"
+        length = source or model.source_tokens
+        said += f"; the source is of {digits(length) if length else 'n'} tokens"
     lines = [style.bold(f"crossovers of {model.name}, over all layers"), *map(style.dim, wrap(said, "")), ""]
     lines += _rows(made, style, _heads(model))
     lines += _turns(made)
+    if asked.quantized and any(one.at is not None and one.comparison.left == "cache" for one in made):
+        lines += ["", *wrap(f"Weights of several formats have no formula in letters; {OWN}.", "")]
     lines += _beyond(model, made)
     if any(one.legend for one in made):
         lines += ["", style.dim("letters"), *_letters(model, made)]
@@ -136,12 +142,12 @@ def _sides(made: Sequence[Crossover]) -> list[list[str]]:
     return [[name, says] for name, says in AMOUNTS.items() if name in names]
 
 
-def document(version: str, model: Model, made: Sequence[Crossover], convention: str, batch: int) -> dict[str, Any]:
+def document(version: str, model: Model, made: Sequence[Crossover], asked: Setting) -> dict[str, Any]:
     """The same as one object of JSON."""
     return {
         "assay": version,
         "model": model.name,
-        "setting": {"batch": batch, "convention": convention},
+        "setting": _setting(asked),
         "amounts": AMOUNTS,
         "crossovers": [
             {
@@ -169,16 +175,24 @@ def document(version: str, model: Model, made: Sequence[Crossover], convention: 
     }
 
 
+def _setting(asked: Setting) -> dict[str, Any]:
+    """What holds at all lengths."""
+    names = ("batch", "convention", "latent", "weights", "cache", "state")
+    return {name: getattr(asked, name) for name in names}
+
+
 # -- regimes -----------------------------------------------------------------------------------------------------------
 
 HEAD = ("prefill of", "attention", "MLP", "compute", "scores", "hidden", "memory")
 
 
 def regimes_report(
-    model: Model, made: Sequence[Regime], edges: tuple[int | None, int | None], style: Style
+    model: Model, made: Sequence[Regime], edges: tuple[int | None, int | None], asked: Setting, style: Style
 ) -> list[str]:
     """Each length: which of attention and the MLP leads in FLOPs, and which of scores and hidden in elements."""
-    lines = [style.bold(f"regimes of {model.name}, over all layers"), ""]
+    lines = [style.bold(f"regimes of {model.name}, over all layers")]
+    said = counted_as(asked.convention) + latent_as(model, asked.latent)
+    lines += [*map(style.dim, wrap(said, "")), ""]
     rows = []
     for one in made:
         flops, elements = one.attention + one.mlp, one.scores + one.hidden
@@ -245,12 +259,13 @@ def _span(low: int, high: int) -> str:
 
 
 def regimes_document(
-    version: str, model: Model, made: Sequence[Regime], edges: tuple[int | None, int | None]
+    version: str, model: Model, made: Sequence[Regime], edges: tuple[int | None, int | None], asked: Setting
 ) -> dict[str, Any]:
     """The same as one object of JSON."""
     return {
         "assay": version,
         "model": model.name,
+        "setting": _setting(asked),
         "attention_leads_from": edges[0],
         "scores_lead_from": edges[1],
         "regimes": [

@@ -9,9 +9,10 @@ from assay.readings.conventions import CONVENTIONS
 from assay.readings.explain import FIGURES, Derivation, Stage, Step, Sum
 from assay.report.algebra import TEXT, Script, joined, terms, write
 from assay.report.legend import legend_lines
+from assay.report.model import has_latent
 from assay.report.table import WIDTH, Style, wrap
 from assay.report.units import digits, layer_ranges, shorten
-from assay.spec import Op
+from assay.spec import Model, Op
 
 MARK = "    "
 
@@ -36,18 +37,32 @@ def title(made: Derivation) -> str:
     asked = made.setting
     sizes = [f"batch {digits(asked.batch)}"] if asked.batch > 1 else []
     sizes += [f"tokens {digits(asked.tokens)}"] if made.figure != "parameters" else []
-    sizes += [f"past {digits(asked.past)}"] if asked.past and made.figure != "parameters" else []
+    if made.figure != "parameters":
+        others = ("past", "source", "images", "sounds")
+        sizes += [f"{name} {digits(size)}" for name in others if (size := getattr(asked, name))]
     return f"{part}{what} of {made.model.name}" + (f" · {' · '.join(sizes)}" if sizes else "")
 
 
 def basis(made: Derivation) -> str:
-    """What is counted."""
+    """What is counted, and how latent attention runs where that is counted too."""
     asked = made.setting
-    if made.figure == "flops":
-        return f"{asked.convention}: {CONVENTIONS[asked.convention].says}"
     if made.figure == "cache":
         return f"{FIGURES['cache']}: {asked.cache}, states {asked.state}"
-    return FIGURES[made.figure]
+    said = counted_as(asked.convention) if made.figure == "flops" else FIGURES[made.figure]
+    return said if made.figure == "parameters" else said + latent_as(made.model, asked.latent)
+
+
+def counted_as(convention: str) -> str:
+    """What a FLOP is."""
+    return f"{convention}: {CONVENTIONS[convention].says}"
+
+
+def latent_as(model: Model, way: str) -> str:
+    """How latent attention runs: nothing of a model that has none."""
+    if not has_latent(model):
+        return ""
+    made = "keys and values made of all latents at hand" if way == "expanded" else "scores of the latents themselves"
+    return f"; latent attention {way}: {made}"
 
 
 def call(op: Op) -> str:

@@ -29,7 +29,7 @@ def origin(letter: Letter, model: Model, legend: Legend, script: Script = TEXT) 
     axis, _ = split(letter.symbol.name)
     if letter.origin and not is_expression(letter.origin):
         return letter.origin
-    if axis in SETTING and not letter.where:
+    if axis in SETTING and not letter.where and not letter.origin:
         return SETTING[axis]
     if _is_depth(letter):
         return letter.origin
