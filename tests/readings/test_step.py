@@ -324,7 +324,7 @@ def test_a_model_without_logits_has_no_loss() -> None:
         "vocab_size": 101,
         "architectures": ["LlamaModel"],
     }
-    with pytest.raises(assay.SettingError, match=r"a loss is known of logits \[b t V\]"):
+    with pytest.raises(assay.SettingError, match=r"a loss is known of logits of words \[b t V\]"):
         assay.training_memory(assay.load(config), 1, 8)
 
 

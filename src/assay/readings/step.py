@@ -189,7 +189,7 @@ def training_memory(
     library = (
         (WORKSPACE if device == "cuda" else 0) if workspace is None else int(lift(workspace, "workspace", least=0))
     )
-    inputs = _given(walk) + (0 if ends else INDEX_BYTES * asked.batch * asked.tokens)
+    inputs = _given(walk) + (0 if ends else _labels(walk, logits_chunk is not None))
     base: dict[str, Size] = {**_named(held), "inputs": inputs, "workspace": library}
     saved, loss, layers = _kept(walk)
     if others := int(lift(in_flight, "in_flight")) - 1:
@@ -250,6 +250,12 @@ def _given(walk: Walk) -> Size:
     apart = {id(value.store) for value in (*passed, *(v for v in [walk.values.get(LABELS)] if v is not None))}
     stores = (store for store in walk.tape.there if store.origin == INPUT and id(store) not in apart)
     return sum((whole(store.bytes) for store in stores), start=0)
+
+
+def _labels(walk: Walk, chunked: bool) -> Size:
+    """Bytes of labels, of which a chunk reads its own."""
+    own = INDEX_BYTES * walk.asked.batch * walk.asked.tokens if chunked else walk.values[LABELS].store.bytes
+    return whole(own)
 
 
 def _work(walk: Walk, model: Model) -> Work:

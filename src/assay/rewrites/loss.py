@@ -1,6 +1,6 @@
-"""The loss behind a head: logits in float32, their log-softmax, and what the labels pick of it.
+"""The loss behind a head: logits, of words in float32, their log-softmax, and what the labels pick of it.
 
-As `cross_entropy` of float32 logits runs it, in `assay.learn` and in the public implementation (transformers,
+As `cross_entropy` runs it, in `assay.learn` and in the public implementation (transformers,
 loss/loss_utils.py) alike: the log-softmax is kept, the logits are not.
 """
 
@@ -8,10 +8,13 @@ from __future__ import annotations
 
 from assay.errors import SettingError
 from assay.records import replace
-from assay.spec import Block, Model, Op, Segment, Tensor
+from assay.size import surely_above
+from assay.spec import Axes, Model, Op, Segment, Tensor
 
 PART = "head.loss"
 LABELS = "labels"
+OF_ALL = ("ForSequenceClassification", "ForImageClassification")  # one label for all that is read
+OF_EACH = ("ForTokenClassification",)
 AGAIN = "loss"  # what ops of a chunk run again with
 CHUNKS = 3  # alike, in which all happens that ever does: a first, a last, and one as all others between
 
@@ -19,25 +22,45 @@ CHUNKS = 3  # alike, in which all happens that ever does: a first, a last, and o
 def with_loss(model: Model, shifted: bool = False) -> Model:
     """The same model with its loss behind the last op; `shifted` where labels are brought to their places first.
 
-    Raises SettingError for a model without logits over a vocabulary.
+    Raises SettingError for a model of whose result no loss is known.
     """
     *before, head = model.segments
-    return replace(model, segments=(*before, replace(head, block=_ended(head.block, model.name, shifted))))
+    last = head.block.ops[-1]
+    if not last.part.startswith("head") or not last.axes or not _known(model, last.axes):
+        known = "logits of words [b t V], and of two labels or more, of each text or image [b l] or token [b t l]"
+        raise SettingError(f"{model.name} ends in {last.name}[{' '.join(last.axes)}]; a loss is known of {known}")
+    wide = last.axes[-1] == "V"
+    block = replace(head.block, ops=(*head.block.ops, *_cross_entropy(last, wide, shifted and wide)))
+    return replace(model, segments=(*before, replace(head, block=block)))
 
 
-def _ended(block: Block, name: str, shifted: bool) -> Block:
-    last = block.ops[-1]
-    if not last.part.startswith("head") or last.axes[-1:] != ("V",) or len(last.axes) != 3:
-        raise SettingError(f"{name} ends in {last.name}[{' '.join(last.axes)}]; a loss is known of logits [b t V]")
-    logits = Tensor(last.name, last.axes)
-    wide, logs = Tensor(f"{last.name}.wide", last.axes), Tensor(f"{last.name}.logs", last.axes)
-    labels = Tensor(LABELS, last.axes[:-1])
-    ops = (
-        Op(wide.name, "cast", (logits,), last.axes, (("to", "fp32"),), PART),
-        Op(logs.name, "log_softmax", (wide,), last.axes, (), PART),
-        Op("loss", "nll", (logs, labels), (), (("shifted", True),) if shifted else (), PART),
-    )
-    return replace(block, ops=(*block.ops, *ops))
+def _known(model: Model, axes: Axes) -> bool:
+    """True for results that a cross-entropy is taken of: of words whatever the class, of labels by what it is for.
+
+    As the public implementation's classes do (transformers, loss/loss_utils.py); one label is no class but a number,
+    decoders pick one of their tokens first, and answers to questions are two losses.
+    """
+    labels = model.segments[-1].block.sizes.get("l")
+    if axes[-1] != "l" or labels is None or not surely_above(labels, 1):
+        return axes[-1] == "V" and len(axes) == 3
+    return axes == ("b", "l") if model.cls.endswith(OF_ALL) else _of_each(model) and axes == ("b", "t", "l")
+
+
+def _of_each(model: Model) -> bool:
+    """True for an encoder's class of tokens, whose logits keep their dtype: a decoder's do not."""
+    return model.cls.endswith(OF_EACH) and "past" not in model.settings
+
+
+def _cross_entropy(logits: Op, wide: bool, shifted: bool) -> tuple[Op, ...]:
+    """The ops; of words in float32, whatever dtype their logits have."""
+    axes, made = logits.axes, Tensor(logits.name, logits.axes)
+    cast: tuple[Op, ...] = ()
+    if wide:
+        cast = (Op(f"{logits.name}.wide", "cast", (made,), axes, (("to", "fp32"),), PART),)
+        made = Tensor(f"{logits.name}.wide", axes)
+    logs = Op(f"{logits.name}.logs", "log_softmax", (made,), axes, (), PART)
+    picked = (Tensor(logs.name, axes), Tensor(LABELS, axes[:-1]))
+    return *cast, logs, Op("loss", "nll", picked, (), (("shifted", True),) if shifted else (), PART)
 
 
 def in_chunks(model: Model, tokens: int, chunk: int) -> Model:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from assay.kinds.training.contractions import everything
 from assay.kinds.training.passing import Passing
 from assay.kinds.training.rows import saves
-from assay.kinds.training.values import FLAG, INDEX, WIDE, Value
+from assay.kinds.training.values import FLAG, INDEX, Value
 
 
 @saves("cast")
@@ -48,8 +48,8 @@ def dropout(at: Passing, x: Value) -> Value:
 
 @saves("log_softmax")
 def log_softmax(at: Passing, x: Value) -> Value:
-    """The result is kept."""
-    return at.tape.softmax(at.tape.beside(x, at.op.axes))
+    """The result is kept, under autocast of what is cast before."""
+    return at.tape.softmax(at.tape.beside(at.tape.upcast(x, "loss"), at.op.axes))
 
 
 @saves("nll")
@@ -59,5 +59,5 @@ def nll(at: Passing, x: Value, index: Value) -> Value:
     x = tape.upcast(x, "loss")
     index = tape.new(index.axes, dtype=INDEX) if at.op.attr("shifted") else index
     if x.grad:
-        tape.keep(x, index, tape.new((), dtype=WIDE.get(x.dtype, x.dtype)))
+        tape.keep(x, index, tape.new((), dtype=x.dtype))
     return tape.new((), x.grad, x.dtype)

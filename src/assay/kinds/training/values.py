@@ -16,7 +16,7 @@ FLAG, INDEX, COUNT = "bool", "int64", "int32"  # what is true or false, an index
 WIDTHS = {FLAG: 1, INDEX: 8, COUNT: 4, "complex64": 8}  # bytes of an element
 # which functions autocast runs in float32, of those that appear here (PyTorch's autocast op reference, of CUDA)
 AUTOCAST_TO_FLOAT32 = {
-    "cpu": frozenset[str](),
+    "cpu": frozenset({"loss"}),
     "cuda": frozenset({"exp", "layer_norm", "pow", "rsqrt", "softmax", "softplus", "sum", "loss"}),
 }
 RANKS = (FLAG, INDEX, "fp8", "bf16", "fp16", "fp32", "fp64", "complex64")  # of two that meet the later one stays
