@@ -22,10 +22,10 @@ INTERFACE = {
     "Counting": "count Count Parameters Flops Cache Row Setting CONVENTIONS Convention tensors Entry",
     "Training": "flops_per_token mfu Utilization train TrainingRun Machines training Training",
     "Memory": "memory Memory training_memory TrainingMemory states States",
-    "Many ranks, fewer trained parameters": "sharded Sharded shard Plan Rank lora freeze",
-    "Does it fit": "fit Fit",
+    "Many ranks, and adapters": "sharded Sharded shard Plan Rank lora freeze",
+    "Fitting on GPUs": "fit Fit",
     "Hardware": "chip chips Chip",
-    "Why, and from where on": "explain Explanation crossovers Crossover regimes Regime",
+    "Explaining figures": "explain Explanation crossovers Crossover regimes Regime",
     "Pictures of a model": "draw Diagram",
     "Many settings, many models": "sweep Sweep compare Comparison design Proposal",
     "Running": "build learn Batch Recipe History shifted",
@@ -74,7 +74,7 @@ def _class(name: str, cls: type) -> Iterable[str]:
     made = [c for c in reversed(cls.__mro__) if c.__module__.startswith("assay")]
     fields = {key: kind for c in made for key, kind in inspect.get_annotations(c).items()}
     public = {key: member for c in made for key, member in vars(c).items() if not key.startswith("_")}
-    attributes = [f"`{key}`: `{kind}`" for key, kind in fields.items() if not key.startswith("_")]
+    attributes = [f"`{key}: {kind}`" for key, kind in fields.items() if not key.startswith("_")]
     if attributes:
         yield "Attributes: " + ", ".join(attributes) + "."
     rows = [(key, member) for key, member in public.items() if isinstance(member, property) or callable(member)]
