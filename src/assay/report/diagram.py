@@ -9,9 +9,11 @@ from assay.readings.binding import as_model, parted
 from assay.readings.count import Count, count
 from assay.readings.graph import Graph, graph
 from assay.records import dataclass
+from assay.report.units import shorten
 from assay.spec import Block, Model
 
 ENDINGS = (".svg", ".mmd", ".md", ".txt")
+LONGEST = 200  # characters of a path in a message
 
 
 @dataclass(frozen=True)
@@ -60,7 +62,7 @@ class Diagram:
             with open(path, "w", encoding="utf-8") as file:
                 file.write(made)
         except OSError as error:
-            raise SettingError(f"{path} cannot be written: {error.strerror}") from None
+            raise SettingError(f"{shorten(path, LONGEST)} cannot be written: {error.strerror}") from None
         except ValueError as error:  # a null byte
             raise SettingError(f"{path!r} is no path: {error}") from None
 
@@ -73,7 +75,8 @@ def ending_of(path: str) -> str:
     for ending in ENDINGS:
         if path.lower().endswith(ending):
             return ending
-    raise SettingError(f"{path} is no picture's name; it must end in {', '.join(ENDINGS[:-1])} or {ENDINGS[-1]}")
+    said = shorten(path, LONGEST) or "an empty name"
+    raise SettingError(f"{said} is no picture's name; it must end in {', '.join(ENDINGS[:-1])} or {ENDINGS[-1]}")
 
 
 def draw(model: Model | Block, *, unrolled: bool = False, **asked: Any) -> Diagram:
