@@ -21,7 +21,7 @@ from assay.execution.storage import Tree, Weights, allocate
 from assay.execution.weights import load_weights, save_weights
 from assay.kinds import kind_of
 from assay.readings.binding import bind, placed
-from assay.readings.order import MEMORY, carried, halves, in_order
+from assay.readings.order import MEMORY, carried, halves, in_order, unordered
 from assay.readings.setting import Setting, encoded, setting
 from assay.records import dataclass, replace
 from assay.rewrites.fuse import fuse
@@ -326,9 +326,8 @@ class Executable(Tree):
 
     def _layers(self, segments: Sequence[Segment], needed: frozenset[str]) -> list[Layer]:
         """The layers of some segments in the order in which they run, ready to. Raises BuildError."""
-        again = [segment for segment in segments if segment.passes > 1 and not segment.turns]
-        if len(again) > 1:
-            raise BuildError(f"{again[0].name} runs {again[0].passes} times, others too: in which turns is not known")
+        if (why := unordered(segments)) is not None:
+            raise BuildError(why)
         weights = {id(segment): Weights(segment, segment.block, _static(segment)) for segment in segments}
         return [self._layer(one, weights[id(one)], layer, turn, needed) for one, layer, turn in in_order(segments)]
 

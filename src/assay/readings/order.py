@@ -20,6 +20,14 @@ def halves(model: Model) -> tuple[list[Segment], list[Segment]]:
     return encoders, [s for s in model.segments if s not in encoders]
 
 
+def unordered(segments: Sequence[Segment]) -> str | None:
+    """Why it is not known in which order layers run: several run several times, and nobody says in which turns."""
+    again = [s for s in segments if s.passes > 1 and s.layers and not s.turns]
+    if len(again) < 2:
+        return None
+    return f"{again[0].name} runs {again[0].passes} times, others too: in which turns is not known"
+
+
 def in_order(segments: Sequence[Segment]) -> Iterator[tuple[Segment, int | None, int]]:
     """Each layer of some segments in the order in which they run, and at which turn: None where it occurs once.
 

@@ -12,10 +12,11 @@ from assay.kinds.training.values import INDEX
 from assay.readings.binding import as_model
 from assay.readings.conventions import convention as convention_of
 from assay.readings.count import add_parts
-from assay.readings.order import MEMORY, carried, halves, in_order
+from assay.readings.order import MEMORY, carried, halves, in_order, unordered
 from assay.readings.passing import Forward, Ran
 from assay.readings.precision import Precision
 from assay.readings.precision import precision as precision_of
+from assay.readings.printed import listed, said
 from assay.readings.setting import Setting, setting
 from assay.records import dataclass, field
 from assay.rewrites.fuse import fuse
@@ -86,6 +87,15 @@ class Training:
     def flops(self) -> Size:
         """Forward and backward."""
         return self.forward + self.backward
+
+    def __str__(self) -> str:
+        kept = ("unknown", f"of {', '.join(self.unknown)}") if self.saved is None else (self.saved, "for backward")
+        rows = (
+            ("forward FLOPs", self.forward, self.setting.convention),
+            ("backward FLOPs", self.backward, ""),
+            ("saved bytes", *kept),
+        )
+        return listed(said(batch=self.setting.batch, tokens=self.setting.tokens), rows)
 
 
 def training(
@@ -180,8 +190,10 @@ def trace(
 ) -> Iterator[tuple[Segment, list[TrainedOp]]]:
     """Every layer in the order in which they run, with its ops; of a part, what the `whole` model needs of it.
 
-    Where nothing `stored` is asked for, only FLOPs are told. Raises SizeError.
+    Where nothing `stored` is asked for, only FLOPs are told. Raises SettingError and SizeError.
     """
+    if stored and (why := unordered(model.segments)) is not None:
+        raise SettingError(f"what a step of {model.name} keeps is not known: {why}")
     run = (Traced if stored else Priced)(asked, carried(whole or model), policy or precision_of("fp32"))
     encoders, rest = halves(model)
     if encoders:

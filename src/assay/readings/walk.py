@@ -12,10 +12,11 @@ from collections.abc import Iterator
 from itertools import accumulate
 from typing import Any
 
+from assay.errors import KindError
 from assay.kinds import kind_of
 from assay.kinds.training import INPUT, MADE, WEIGHT, Passing, Store, Value, hands_on, rule_of, width_of
 from assay.kinds.training import passes as has_gradient
-from assay.readings.order import carried, halves, in_order
+from assay.readings.order import carried, halves, in_order, unordered
 from assay.readings.passing import Ran as Layer
 from assay.readings.precision import Precision
 from assay.readings.setting import Setting
@@ -82,7 +83,10 @@ class Ran:
 
 
 class Walk(Traced):
-    """A pass forward whose ops are remembered, and the walk back over them."""
+    """A pass forward whose ops are remembered, and the walk back over them.
+
+    Raises KindError for an op, or an order, of which nobody knows what training keeps.
+    """
 
     def __init__(self, model: Model, asked: Setting, policy: Precision, device: str, accumulated: bool = False) -> None:
         super().__init__(asked, carried(model), policy, device)
@@ -91,6 +95,8 @@ class Walk(Traced):
         self.accumulated = accumulated
         self.ran: dict[Place, Ran] = {}
         self.unknown: dict[str, None] = {}  # kinds of which nobody knows what they keep
+        if (why := unordered(model.segments)) is not None:
+            raise KindError(why)
         encoders, rest = halves(model)
         for segment, layer, _ in in_order(encoders):
             self.layer(segment, layer)
