@@ -12,13 +12,14 @@ from assay.readings.count import Count, count
 from assay.readings.laws import LAWS, Optimum
 from assay.readings.machines import DAY, Machines, machines
 from assay.readings.optimizers import optimizer as optimizer_of
+from assay.readings.printed import listed, said
 from assay.readings.published import Formula, formulas
 from assay.readings.setting import Setting, check_positions
 from assay.readings.training import CONVENTIONS, trace
 from assay.readings.updates import update_flops
 from assay.records import dataclass, field, replace
 from assay.rewrites.recompute import recompute as marked
-from assay.size import Size, first_above, is_integer, lift, per, rate, surely_above, whole
+from assay.size import Size, first_above, is_integer, lift, per, rate, shown, surely_above, whole
 from assay.spec import Block, Model
 
 Lengths = tuple[tuple[Size, Size], ...]  # (length, how many sequences of it)
@@ -69,6 +70,16 @@ class TrainingRun:
         """The length at which one sequence after another costs what these lengths do: their squares over themselves."""
         longer = sum((length * length * many for length, many in self.lengths), start=0)
         return per(longer, _total(self.lengths))
+
+    def __str__(self) -> str:
+        rows: list[tuple[str, Any, str]] = [
+            ("forward FLOPs", self.forward, self.setting.convention),
+            ("backward FLOPs", self.backward, ""),
+            ("recomputed FLOPs", self.again, ""),
+        ]
+        if self.on is not None:
+            rows += [("MFU", shown(self.on.mfu, ".1%"), ""), ("GPU-days", shown(self.on.gpu_days, ",.1f"), "")]
+        return listed(said(tokens=self.tokens, mean_context=self.mean_context), rows)
 
 
 def train(

@@ -12,9 +12,10 @@ from assay.readings.conventions import Convention
 from assay.readings.conventions import convention as convention_of
 from assay.readings.dtypes import bytes_of
 from assay.readings.plans import Known, Line, Plan, plan_of
+from assay.readings.printed import listed, said
 from assay.readings.setting import Setting, setting
 from assay.records import dataclass, field
-from assay.size import Size, per, shown
+from assay.size import Size, per
 from assay.spec import Block, Model, Op, Segment
 
 Parts = Mapping[str, Size]
@@ -169,17 +170,14 @@ class Count:
 
     def __str__(self) -> str:
         asked, held = self.setting, self.weight_bytes
-        sizes = {"batch": asked.batch, "tokens": asked.tokens, "past": asked.past}
-        setting = " · ".join(f"{name} {shown(size, ',')}" for name, size in sizes.items())
+        setting = said(batch=asked.batch, tokens=asked.tokens, past=asked.past)
         rows = (
-            ("parameters", shown(self.parameters.total, ","), ""),
-            ("FLOPs", shown(self.flops.total, ","), asked.convention),
-            ("weight bytes", "unknown" if held is None else shown(held, ","), "" if asked.quantized else asked.weights),
-            ("cache bytes", shown(self.cache.bytes, ","), asked.cache),
+            ("parameters", self.parameters.total, ""),
+            ("FLOPs", self.flops.total, asked.convention),
+            ("weight bytes", "unknown" if held is None else held, "" if asked.quantized else asked.weights),
+            ("cache bytes", self.cache.bytes, asked.cache),
         )
-        wide = max(len(figure) for _, figure, _ in rows)
-        lines = (f"{name:<12}  {figure:>{wide}}  {says}".rstrip() for name, figure, says in rows)
-        return "\n".join(["a sum over several settings" if self.mixed else setting, *lines])
+        return listed("a sum over several settings" if self.mixed else setting, rows)
 
     def __add__(self, other: Count) -> Count:
         alike = not self.rows or not other.rows or self.setting.does_as(other.setting)

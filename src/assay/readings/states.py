@@ -16,6 +16,7 @@ from assay.readings.optimizers import Optimizer, State
 from assay.readings.optimizers import optimizer as optimizer_of
 from assay.readings.precision import Precision
 from assay.readings.precision import precision as precision_of
+from assay.readings.printed import listed
 from assay.readings.tensors import Entry, tensors
 from assay.readings.weights import tensor_bytes
 from assay.records import dataclass, replace
@@ -72,6 +73,10 @@ class States:
     def forward(self) -> Size:
         """What is held while a forward pass runs: with several passes a step, the gradients of the passes before."""
         return self.total if self.accumulation > 1 else self.between
+
+    def __str__(self) -> str:
+        kept = [(name, size, "") for name, size in self.parts.items() if str(size) != "0"]
+        return listed(f"{self.name} · {self.precision.name} · bytes", [*kept, ("total", self.total, "")])
 
 
 def states(

@@ -12,6 +12,7 @@ from assay.readings.optimizers import Optimizer
 from assay.readings.optimizers import optimizer as optimizer_of
 from assay.readings.precision import Precision
 from assay.readings.precision import precision as precision_of
+from assay.readings.printed import listed, said
 from assay.readings.setting import Setting, setting
 from assay.readings.states import States, states
 from assay.readings.tensors import tensors
@@ -113,6 +114,15 @@ class TrainingMemory:
             if one.name == name:
                 return one
         raise SettingError(f"the step has no moment {name!r}; it has {', '.join(one.name for one in self.timeline)}")
+
+    def __str__(self) -> str:
+        title = said(batch=self.setting.batch, tokens=self.setting.tokens)
+        rows = (
+            ("peak bytes", self.peak.bytes, self.peak.name),
+            ("resident bytes", self.resident, "between steps"),
+            ("saved bytes", self.saved, "for backward"),
+        )
+        return listed(f"{title} · attention {self.attention} · policy {self.policy}", rows)
 
 
 def training_memory(
