@@ -298,6 +298,16 @@ def test_letters_below_a_diagram_have_the_words_of_the_field() -> None:
         assert said in " ".join(below.split())
 
 
+def test_letters_without_a_word_have_the_key_they_came_from() -> None:
+    """But for one that is several sizes: ViT's p is patches in one place and the pooler's width in another."""
+    below = " ".join(str(drawn("whisper-tiny")).rpartition("──")[2].split())
+    assert "q encoder.frames.kernel 3" in below
+    assert "j encoder.frames.channels 80" in below
+    other = " ".join(str(drawn("vit-b-16")).rpartition("──")[2].split())
+    assert "y patches.patch 16 · z patches.patch 16" in other
+    assert "i patches.channels 3 · p P position table 197" in other
+
+
 @pytest.mark.parametrize("wide", [80, 100])
 @pytest.mark.parametrize("unrolled", [False, True])
 @pytest.mark.parametrize("name", ["llama-3-8b", "t5-small", "deepseek-v3", "jamba-v0.1", "whisper-tiny", "vit-b-16"])

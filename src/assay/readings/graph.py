@@ -12,6 +12,7 @@ from assay.kinds import kind_of
 from assay.readings.ops import Operand, OpRow, list_ops
 from assay.readings.order import MEMORY, halves
 from assay.readings.setting import Setting
+from assay.readings.words import is_expression
 from assay.records import dataclass, replace
 from assay.size import Size
 from assay.spec import Model, Segment
@@ -87,7 +88,8 @@ class Flow:
 class Stage:
     """A distinct block: its nodes in order, the arrows between them, the sizes of axes and of what attributes name.
 
-    `says` is what the field calls the axes; `parameters` and `flops` are of all its layers.
+    `says` is what the field calls the axes, `keys` where they came from; `parameters` and `flops` are of all its
+    layers.
     """
 
     name: str
@@ -100,6 +102,7 @@ class Stage:
     parameters: Size
     flops: Size
     says: Mapping[str, str]
+    keys: Mapping[str, str]
 
 
 @dataclass(frozen=True)
@@ -155,6 +158,7 @@ def graph(model: Model, asked: Setting, unrolled: bool = False) -> Graph:
                 listing.parameters,
                 listing.flops,
                 listing.says,
+                _keys(segment),
             )
         )
     return Graph(tuple(_handed(stage, after) for stage, after in zip(stages, [*stages[1:], None], strict=True)))
@@ -168,6 +172,11 @@ def _handed(stage: Stage, after: Stage | None) -> Stage:
         for flow in stage.flows
     )
     return replace(stage, flows=tuple(flows))
+
+
+def _keys(segment: Segment) -> dict[str, str]:
+    """The keys that axes came from, of those that came from one."""
+    return {axis: key for axis, key in segment.block.origins.items() if key and not is_expression(key)}
 
 
 def _named(segment: Segment) -> dict[str, Size]:

@@ -195,9 +195,10 @@ def totals(model: Model, counted: Count) -> str:
 
 
 def legend(graph: Graph) -> list[str]:
-    """What each letter is, with its size where it has one throughout."""
+    """What each letter is, with its size where it has one throughout; of one without a word, the key it came from."""
     sizes: dict[str, list[Size]] = {}
     says: dict[str, dict[str, None]] = {}
+    keys: dict[str, dict[str, None]] = {}
     for stage in graph.stages:
         used = {axis for node in stage.nodes for axis in node.inner()}
         for axis, size in ((axis, size) for axis, size in stage.sizes.items() if axis in used):
@@ -205,5 +206,7 @@ def legend(graph: Graph) -> list[str]:
             if size not in known:
                 known.append(size)
             says.setdefault(axis, {}).update({stage.says[axis]: None} if axis in stage.says else {})
-    words = {axis: " ".join(filter(None, (axis, " or ".join(said)))) for axis, said in says.items()}
+            keys.setdefault(axis, {})[stage.keys.get(axis, "")] = None
+    told = {axis: says[axis] or (keys[axis] if len(keys[axis]) == 1 else {}) for axis in sizes}
+    words = {axis: " ".join(filter(None, (axis, " or ".join(said)))) for axis, said in told.items()}
     return [f"{words[axis]} {digits(held[0])}" if len(held) == 1 else words[axis] for axis, held in sizes.items()]
