@@ -80,9 +80,9 @@ def test_arrays_are_refused_as_ints_are() -> None:
 
 
 def test_what_is_no_model() -> None:
-    with pytest.raises(SettingError, match="takes a model or a block, not a dict"):
+    with pytest.raises(SettingError, match=r"a model or a block is needed, not a dict; assay\.load reads it"):
         count({"model_type": "llama"})  # type: ignore[arg-type]
-    with pytest.raises(SettingError, match=r"not the name 'llama-3-8b'; assay\.load makes a model of it"):
+    with pytest.raises(SettingError, match=r"not the name 'llama-3-8b'; assay\.load reads it"):
         count("llama-3-8b")  # type: ignore[arg-type]
 
 
