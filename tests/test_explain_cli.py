@@ -270,6 +270,11 @@ def test_json_holds_formulas_that_sympy_reads(capsys: pytest.CaptureFixture[str]
         (["crossovers"], "MODEL is missing"),
         (["crossovers", "rwkv-4-169m"], "has no attention scores"),
         (["regimes", "gpt-2", "--context", "many"], "--context is 'many'; it must be an integer"),
+        (["regimes", "gpt-2", "--context", ""], "--context is ''; it must be a list such as 1,8, a range such as "),
+        (
+            ["regimes", "llama-3-8b", "--context", "1:9999:+1"],
+            "--context has 9,999 lengths; regimes takes at most 1,000",
+        ),
         (["regimes", "gpt-2", "--context", "4k"], "position table of 1024 rows"),
     ],
 )
@@ -329,7 +334,7 @@ def test_crossovers_as_json(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_regimes(capsys: pytest.CaptureFixture[str]) -> None:
-    out = answer(capsys, "regimes", "llama-3-8b", "--context", "256,8,192,128Ki")
+    out = answer(capsys, "regimes", "llama-3-8b", "--context", "256,8192,128Ki")
     rows = [line.split() for line in out.splitlines()]
     assert [row for row in rows if row[:1] == ["8,192"]] == [
         ["8,192", "38.2", "%", "61.8", "%", "MLP", "94.8", "%", "5.2", "%", "scores"]

@@ -50,9 +50,10 @@ if TYPE_CHECKING:
     from assay.readings.compute import TrainingRun, train
     from assay.readings.conventions import CONVENTIONS, Convention
     from assay.readings.count import Cache, Count, Flops, Parameters, Row, count
-    from assay.readings.crossovers import Crossover, Regime, crossovers, regimes
+    from assay.readings.crossovers import Crossover, crossovers
     from assay.readings.machines import Machines
     from assay.readings.memory import Memory, memory
+    from assay.readings.regimes import Regime, regimes
     from assay.readings.setting import Setting
     from assay.readings.sharded import Sharded, sharded
     from assay.readings.states import States, states
@@ -164,9 +165,10 @@ _HOME = {
     "assay.readings.compute": "TrainingRun train",
     "assay.readings.conventions": "CONVENTIONS Convention",
     "assay.readings.count": "Cache Count Flops Parameters Row count",
-    "assay.readings.crossovers": "Crossover Regime crossovers regimes",
+    "assay.readings.crossovers": "Crossover crossovers",
     "assay.readings.machines": "Machines",
     "assay.readings.memory": "Memory memory",
+    "assay.readings.regimes": "Regime regimes",
     "assay.readings.setting": "Setting",
     "assay.readings.sharded": "Sharded sharded",
     "assay.readings.states": "States states",

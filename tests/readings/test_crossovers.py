@@ -10,7 +10,8 @@ import pytest
 
 import assay
 from assay.errors import SettingError
-from assay.readings.crossovers import COMPARISONS, Crossover, crossovers, edges, regimes
+from assay.readings.crossovers import COMPARISONS, Crossover, crossovers
+from assay.readings.regimes import edges, regimes
 from assay.readings.roots import bottom, first, lasting, least
 from assay.report.algebra import quotient
 from assay.spec import Model
@@ -218,6 +219,11 @@ def test_windows_and_chunks_have_formulas(preset: str) -> None:
 def test_lengths_are_not_asked_for() -> None:
     with pytest.raises(SettingError, match=r"^tokens cannot be set: crossovers are over all lengths$"):
         crossovers(assay.load("gpt-2"), tokens=5)
+    with pytest.raises(SettingError, match=r"^past cannot be set: regimes are of the contexts that are given$"):
+        regimes(assay.load("gpt-2"), [512], past=5)
+    for wrong in (512, "512", None):
+        with pytest.raises(SettingError, match=r"^contexts is .*; it must be integers, such as \[512, 8192\]$"):
+            regimes(assay.load("gpt-2"), wrong)  # type: ignore[arg-type]
 
 
 def test_sizes_are_integers() -> None:

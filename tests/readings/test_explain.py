@@ -246,6 +246,9 @@ def test_other_sizes_by_letter() -> None:
     assert made.at(d=10, f=30) == 3 * (2 * 10 * 30 + 10 + 30)
     with pytest.raises(SettingError, match=r"^x is no letter of this formula; its letters: d, f, L$"):
         made.at(x=1)
+    for wrong in (0, -1, 1.5, "10", True):
+        with pytest.raises(SettingError, match=r"^d is .*; it must be an integer of at least 1$"):
+            made.at(d=wrong)  # type: ignore[arg-type]
 
 
 def test_bounds_are_those_that_hold() -> None:
@@ -259,11 +262,12 @@ def test_bounds_are_those_that_hold() -> None:
     ("asked", "said"),
     [
         ({"figure": "speed"}, "^figure is 'speed'; known: parameters, flops, cache, activations$"),
+        ({"part": ["mlp"]}, r"^part is \['mlp'\]; it must be the name of a part, such as attention$"),
         ({"part": "brain"}, "^part is 'brain'; GPT-2 has embedding, norm, attention, attention.scores, "),
         ({"part": "mlp", "figure": "cache"}, "^mlp of GPT-2 adds nothing to cache in this setting$"),
     ],
 )
-def test_what_cannot_be_derived_is_said(asked: dict[str, str], said: str) -> None:
+def test_what_cannot_be_derived_is_said(asked: dict[str, Any], said: str) -> None:
     with pytest.raises(SettingError, match=said):
         assay.explain(assay.load("gpt-2"), **asked)
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from assay.commands.frame import Answer, Parser, as_json, as_text, version
 from assay.commands.options import MODEL, list_conventions, load, model_options, setting, setting_options
+from assay.errors import SettingError
 from assay.report.table import style_of_stdout
-from assay.report.units import parse_size
+from assay.studies.ranges import values
 
 SAYS = """\
 Which costs dominate a prefill of a given length: in compute, the MLP or attention; in memory, the MLP's
@@ -18,6 +19,7 @@ examples:
   assay regimes config.json --context 8k --json"""
 
 LENGTHS = "512,2Ki,8Ki,32Ki,128Ki,1Mi"
+MOST = 1000  # lengths, a row each
 
 
 def run(words: list[str]) -> Answer:
@@ -25,18 +27,23 @@ def run(words: list[str]) -> Answer:
     parser = Parser("assay regimes", "assay regimes MODEL [options]", SAYS, f"{MODEL}\n\n{EXAMPLES}")
     model_options(parser)
     parser.add_argument(
-        "--context", metavar="C,C,…", help=f"lengths of prompts; {LENGTHS} if not given, as far as positions go"
+        "--context",
+        metavar="C,C,…",
+        help=f"lengths of prompts, or a range such as 1k:64k; {LENGTHS} if not given, as far as positions go",
     )
     setting_options(parser, lengths=False)
     args = parser.parse_args(words)
     style = style_of_stdout()
     if args.convention == "list":
         return list_conventions(style, args.json)
-    lengths = [parse_size(text, "--context") for text in _listed(args.context or LENGTHS)]
+    lengths = values(LENGTHS if args.context is None else args.context, "--context")
+    if len(lengths) > MOST:
+        raise SettingError(f"--context has {len(lengths):,} lengths; regimes takes at most {MOST:,}")
     given, args.context = args.context is not None, None
     model = load(parser, args)
 
-    from assay.readings.crossovers import common, edges, images_alone, regimes
+    from assay.readings.crossovers import common, images_alone
+    from assay.readings.regimes import edges, regimes
     from assay.report.crossovers import regimes_document, regimes_report
 
     asked = setting(args)
@@ -51,10 +58,3 @@ def run(words: list[str]) -> Answer:
     if args.json:
         return as_json(regimes_document(version(), model, made, found, known))
     return as_text(regimes_report(model, made, found, known, style))
-
-
-def _listed(text: str) -> list[str]:
-    """Sizes between commas; 8,192 and 131,072 are one each, and 128,1k two."""
-    import re
-
-    return re.findall(r"[0-9]{1,3}(?:,[0-9]{3})+(?![0-9A-Za-z.])|[^,\s]+", text) or [text]

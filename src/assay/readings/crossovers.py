@@ -99,9 +99,7 @@ def crossovers(model: Model, **asked: Any) -> tuple[Crossover, ...]:
     Raises SettingError where the model has no attention to compare.
     """
     check_model(model)
-    lengths = [name for name in ("tokens", "past", "context") if asked.get(name) is not None]
-    if lengths:
-        raise SettingError(f"{', '.join(lengths)} cannot be set: crossovers are over all lengths")
+    no_lengths(asked, "crossovers are over all lengths")
     for name in ("batch", "source", "images", "image_tokens"):
         if asked.get(name) is not None and not is_integer(asked[name]):
             raise SettingError(f"{name} is {asked[name]}; crossovers are found for an integer")
@@ -113,6 +111,13 @@ def crossovers(model: Model, **asked: Any) -> tuple[Crossover, ...]:
     known = [one for one in COMPARISONS if one.right != "all weights" or not images_alone(model)]
     pairs = [(comparison, measured[way]) for comparison in known for way in comparison.ways if way in ways]
     return tuple(found.crossover(comparison) for comparison, found in pairs if found.has(comparison))
+
+
+def no_lengths(asked: Mapping[str, Any], why: str) -> None:
+    """Raise SettingError where a length is asked for."""
+    lengths = [name for name in ("tokens", "past", "context") if asked.get(name) is not None]
+    if lengths:
+        raise SettingError(f"{', '.join(lengths)} cannot be set: {why}")
 
 
 def common(model: Model, **asked: Any) -> Setting:
@@ -352,50 +357,3 @@ class Measured:
 def _layered(block: Block, op: Op) -> bool:
     """True where an op's weights are those of a layer."""
     return any("{i}" in block.weight(weight.name).path for weight in op.weights)
-
-
-@dataclass(frozen=True)
-class Regime:
-    """Which costs dominate a prefill of so many tokens, over all layers together.
-
-    Attention (projections and scores) against the MLP in FLOPs, and, in elements that a plain implementation writes,
-    the scores of all heads against what the MLP's last matrix reads.
-    """
-
-    tokens: int
-    attention: int
-    mlp: int
-    scores: int
-    hidden: int
-
-    @property
-    def compute(self) -> str:
-        """What most FLOPs go to."""
-        return "attention" if self.attention >= self.mlp else "MLP"
-
-    @property
-    def memory(self) -> str:
-        """What is the larger of the two."""
-        return "scores" if self.scores >= self.hidden else "hidden"
-
-
-def regimes(model: Model, contexts: Iterable[int], **asked: Any) -> tuple[Regime, ...]:
-    """Which costs dominate at each of some lengths. Raises SettingError where the model has no attention or no MLP."""
-    check_model(model)
-    stretched, asked = lengthened(model, asked)
-    measured = Measured(stretched if images_alone(model) else model, "prefill", asked)
-    made = []
-    for length in contexts:
-        found = measured(length)
-        if not found["scores"] or not found["mlp"]:
-            raise SettingError(f"{model.name} has no {'MLP' if found['scores'] else 'attention'} to compare")
-        made.append(Regime(length, found["attention"], found["mlp"], found["score matrix"], found["hidden"]))
-    return tuple(made)
-
-
-def edges(model: Model, **asked: Any) -> tuple[int | None, int | None]:
-    """The fewest tokens from which on attention leads over the MLP, and scores over what its last matrix reads."""
-    stretched, known = lengthened(model, asked)
-    measured = Measured(stretched, "prefill", known)
-    compute, memory = COMPARISONS[0], next(one for one in COMPARISONS if one.left == "score matrix")
-    return measured.reach(compute)[1], measured.reach(memory)[1]

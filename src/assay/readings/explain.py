@@ -19,7 +19,7 @@ from assay.readings.ops import own_weights
 from assay.readings.setting import Setting, setting
 from assay.readings.symbolic import Named, Place, Symbols
 from assay.records import dataclass, replace
-from assay.size import Size
+from assay.size import Size, is_integer
 from assay.spec import Block, Model, Op
 
 FIGURES = {
@@ -92,6 +92,9 @@ class Derivation:
             if name not in known or known[name].definition is not None:
                 free = ", ".join(n for n, letter in known.items() if letter.definition is None)
                 raise SettingError(f"{name} is no letter of this formula; its letters: {free}")
+        for name, size in sizes.items():
+            if not is_integer(size) or size < 1:
+                raise SettingError(f"{name} is {size!r}; it must be an integer of at least 1")
         values = {letter.symbol: sizes.get(letter.symbol.name, letter.value) for letter in self.legend}
         return value_of(self.unfolded(self.formula), values)
 
@@ -111,6 +114,8 @@ def derive(model: Model | Block, figure: str = "flops", part: str | None = None,
     `count` takes, sizes as integers. Raises SettingError, SizeError.
     """
     among(figure, "figure", FIGURES)
+    if not isinstance(part, str | None):
+        raise SettingError(f"part is {part!r}; it must be the name of a part, such as attention")
     given, sizes = parted(asked, setting)
     whole = as_model(model, sizes, setting)
     return _Fold(whole, figure, part, setting(whole, **given)).derivation()

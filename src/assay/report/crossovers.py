@@ -6,8 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from assay.errors import SettingError
-from assay.readings.crossovers import AMOUNTS, COMPARISONS, Comparison, Crossover, Regime, images_alone
+from assay.readings.crossovers import AMOUNTS, COMPARISONS, Comparison, Crossover, images_alone
 from assay.readings.letters import MISSING, algebra
+from assay.readings.regimes import Regime
 from assay.readings.setting import Setting
 from assay.report.algebra import joined, quotient, terms, write
 from assay.report.explain_text import counted_as, folded, latent_as
