@@ -6,6 +6,7 @@ import os
 
 from hypothesis import settings
 
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # the package is compiled once, not by each command that is started
 os.environ.setdefault("HF_HUB_OFFLINE", "1")  # a test that wants the hub asks for it
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # before torch is loaded: workers share the processor
 

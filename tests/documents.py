@@ -8,16 +8,19 @@ expected output stands for anything. ```sh blocks are what a reader types to ins
 from __future__ import annotations
 
 import doctest
+import io
 import os
 import re
+import shlex
 import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import chdir
+from contextlib import chdir, redirect_stderr, redirect_stdout, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 from errata import errata
 from holdings import optimizers_table, precisions_table
@@ -72,18 +75,21 @@ def _strip(text: str) -> str:
 
 def run_document(text: str, folder: Path) -> list[str]:
     """Run a document's examples in a folder; every mismatch, with its line and both outputs."""
-    environment = _environment(folder)
+    terminal = Terminal(folder)
     names: dict[str, Any] = {}
     wrong: list[str] = []
     for example in examples(text):
         if example.title is not None:
             (folder / example.title).write_text(example.code, encoding="utf-8")
         elif example.lang == "console":
-            wrong += _run_console(example, folder, environment)
+            wrong += _run_console(example, terminal)
         elif example.lang == "python":
             with chdir(folder):
                 wrong += _run_python(example, names)
     return wrong
+
+
+PLAIN = {"COLUMNS": "100", "NO_COLOR": "1", "HF_HUB_OFFLINE": "1"}
 
 
 def _environment(folder: Path) -> dict[str, str]:
@@ -95,29 +101,69 @@ def _environment(folder: Path) -> dict[str, str]:
     command.write_text(f"#!/bin/sh\nexec '{sys.executable}' -c '{start}' \"$@\"\n")
     command.chmod(0o755)
     path = f"{tools}{os.pathsep}{os.environ['PATH']}"
-    plain = {"COLUMNS": "100", "NO_COLOR": "1", "HF_HUB_OFFLINE": "1", "PYTHONPATH": str(ROOT / "src")}
-    return {**os.environ, **plain, "PATH": path}
+    return {**os.environ, **PLAIN, "PYTHONPATH": str(ROOT / "src"), "PATH": path}
 
 
-def shell(command: str, folder: Path, environment: dict[str, str] | None = None) -> str:
-    """What a command prints, on both of its streams, in a folder."""
+def shell(command: str, folder: Path, environment: dict[str, str] | None = None, given: str = "") -> str:
+    """What a command prints, on both of its streams, in a folder; it may be given what to read."""
     done = subprocess.run(
         command,
         shell=True,
         cwd=folder,
         env=environment or _environment(folder),
         text=True,
+        input=given,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
     )
     return done.stdout
 
 
-def _run_console(example: Example, folder: Path, environment: dict[str, str]) -> list[str]:
+# a command alone, or the first of a pipeline: nothing that a shell would look at
+_PLAIN = re.compile(r"""assay (?P<words>(?:[^|'"$`;&<>*?~()]|'[^']*'|"[^"$`]*")+)(?:\|(?P<rest>.*))?""", re.DOTALL)
+
+
+class Terminal:
+    """Where a document's commands are typed.
+
+    The first of each command has a process of its own, as a reader's has; others run in this one, which has loaded
+    what they load. What they print goes through the rest of the line in a shell all the same.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.environment = _environment(folder)
+        self.seen: set[str] = set()
+
+    def run(self, line: str) -> str:
+        """What a line prints."""
+        from assay.commands import COMMANDS
+
+        found = _PLAIN.fullmatch(line.replace("\\\n", " "))
+        words = shlex.split(found["words"]) if found else []
+        name = words[0] if words and words[0] in COMMANDS else "report"
+        if found is None or name not in self.seen:
+            self.seen.add(name)
+            return shell(line, self.folder, self.environment)
+        out, err = here(words, self.folder, piped=found["rest"] is not None)
+        return out if found["rest"] is None else err + shell(found["rest"], self.folder, self.environment, out)
+
+
+def here(words: list[str], folder: Path, *, piped: bool = False) -> tuple[str, str]:
+    """What `assay` prints in this process: on one stream, or apart where the first one goes on in a pipe."""
+    from assay.cli import main
+
+    out, err = io.StringIO(), io.StringIO()
+    streams = redirect_stdout(out), redirect_stderr(err if piped else out)
+    with chdir(folder), mock.patch.dict(os.environ, PLAIN), streams[0], streams[1], suppress(SystemExit):
+        main(words)
+    return out.getvalue(), err.getvalue()
+
+
+def _run_console(example: Example, terminal: Terminal) -> list[str]:
     wrong = []
     for command, expected in steps(example.code):
-        made = recipe(command.removeprefix("make ")) if command.startswith("make ") else command
-        got = shell(made, folder, environment)
+        got = terminal.run(recipe(command.removeprefix("make ")) if command.startswith("make ") else command)
         if not matches(expected, got):
             wrong.append(f"line {example.line}: $ {command}\nexpected:\n{expected}\ngot:\n{got}")
     return wrong
@@ -182,8 +228,7 @@ def helps() -> str:
 
     commands = ["assay", *(f"assay {name}" for name in COMMANDS)]
     with tempfile.TemporaryDirectory() as folder:
-        environment = _environment(Path(folder))
-        said = {command: shell(f"{command} --help", Path(folder), environment) for command in commands}
+        said = {command: here([*command.split()[1:], "--help"], Path(folder))[0] for command in commands}
     return "\n\n".join(f"## {command}\n\n```console\n$ {command} --help\n{text}```" for command, text in said.items())
 
 

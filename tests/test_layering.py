@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -53,18 +54,23 @@ def layer(module: str) -> str:
     return module.split(".")[1] if "." in module else "__init__"
 
 
-def imports(source: str, known: set[str]) -> Iterator[str]:
-    """Modules of the package that a source imports, within functions too, but for those of a type checker alone."""
-    tree = ast.parse(source)
-    typing_only = {
-        inner
-        for node in ast.walk(tree)
-        if isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING"
-        for inner in ast.walk(node)
-    }
-    for node in ast.walk(tree):
-        if node in typing_only:
-            continue
+@cache
+def tree(module: str) -> ast.Module:
+    """A module of the package, read once for all that is asked of it."""
+    return ast.parse(MODULES[module].read_text())
+
+
+def nodes(above: ast.AST) -> Iterator[ast.AST]:
+    """All below, but for what a type checker alone reads."""
+    for node in ast.iter_child_nodes(above):
+        if not (isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING"):
+            yield node
+            yield from nodes(node)
+
+
+def imports(read: ast.Module, known: set[str]) -> Iterator[str]:
+    """Modules of the package that a module imports, within functions too, but for those of a type checker alone."""
+    for node in nodes(read):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names if alias.name.split(".")[0] == "assay")
         elif isinstance(node, ast.ImportFrom) and node.module and node.module.split(".")[0] == "assay":
@@ -75,7 +81,9 @@ def imports(source: str, known: set[str]) -> Iterator[str]:
             assert not node.level, "imports are absolute"
 
 
-GRAPH = {module: set(imports(path.read_text(), set(MODULES))) for module, path in MODULES.items()}
+@cache
+def graph() -> dict[str, set[str]]:
+    return {module: set(imports(tree(module), set(MODULES))) for module in MODULES}
 
 
 def wrong_arrows(graph: dict[str, set[str]]) -> list[str]:
@@ -134,11 +142,11 @@ def _is_none(node: ast.Compare) -> bool:
 def test_the_package_is_read() -> None:
     assert {"assay", "assay.errors", "assay.kinds.contract", "assay.sources.families.llama"} <= MODULES.keys()
     assert {layer(module) for module in MODULES} <= MAY_IMPORT.keys()
-    assert "assay.sources.hub" in GRAPH["assay.sources"]
+    assert "assay.sources.hub" in graph()["assay.sources"]
 
 
 def test_arrows_point_one_way() -> None:
-    assert wrong_arrows(GRAPH) == []
+    assert wrong_arrows(graph()) == []
 
 
 def reached(graph: dict[str, set[str]], start: str) -> set[str]:
@@ -152,9 +160,9 @@ def reached(graph: dict[str, set[str]], start: str) -> set[str]:
 
 
 def test_the_counter_knows_nothing_of_what_it_is_to_prove() -> None:
-    assert reached(GRAPH, "counter") <= LEAVES | {"report", "size"}
-    assert not {name for module in GRAPH if layer(module) == "kinds" for name in GRAPH[module] if "counter" in name}
-    assert "kinds" in reached(GRAPH, "readings")  # the search finds what is there
+    assert reached(graph(), "counter") <= LEAVES | {"report", "size"}
+    assert not {name for module in graph() if layer(module) == "kinds" for name in graph()[module] if "counter" in name}
+    assert "kinds" in reached(graph(), "readings")  # the search finds what is there
 
 
 def test_a_command_is_a_module() -> None:
@@ -165,28 +173,18 @@ def test_a_command_is_a_module() -> None:
 
 
 def test_no_cycles() -> None:
-    assert cycle(GRAPH) == []
+    assert cycle(graph()) == []
 
 
 @pytest.mark.parametrize("part", ["spec", "kinds", "blocks", "rewrites", "readings"])
 def test_only_size_asks_what_a_size_is(part: str) -> None:
-    found = [
-        f"{module}:{line}"
-        for module, path in MODULES.items()
-        if layer(module) == part
-        for line in asks_for_int(ast.parse(path.read_text()))
-    ]
+    found = [f"{module}:{line}" for module in MODULES if layer(module) == part for line in asks_for_int(tree(module))]
     assert found == []
 
 
 @pytest.mark.parametrize("part", ["rewrites", "readings", "report", "commands", "cli", "__init__"])
 def test_only_kinds_ask_for_a_kind(part: str) -> None:
-    found = [
-        f"{module}:{line}"
-        for module, path in MODULES.items()
-        if layer(module) == part
-        for line in compares_kinds(ast.parse(path.read_text()))
-    ]
+    found = [f"{module}:{line}" for module in MODULES if layer(module) == part for line in compares_kinds(tree(module))]
     assert found == []
 
 
@@ -198,9 +196,9 @@ def test_no_reading_names_a_family() -> None:
     families = set(FAMILIES) - {"new", "clip", "encoder-decoder", "mamba", "mamba2"}
     named = {
         f"{module}:{node.lineno}"
-        for module, path in MODULES.items()
+        for module in MODULES
         if layer(module) in ("kinds", "readings", "report")
-        for node in ast.walk(ast.parse(path.read_text()))
+        for node in ast.walk(tree(module))
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value in families
     }
     assert named == set()
@@ -210,7 +208,7 @@ def test_the_rules_are_seen_to_fail() -> None:
     wrong = {"assay.kinds.x": {"assay.blocks.y"}, "assay.blocks.y": {"assay.kinds.x"}}
     assert wrong_arrows(wrong) == ["assay.kinds.x imports assay.blocks.y"]
     assert cycle(wrong) == ["assay.kinds.x", "assay.blocks.y", "assay.kinds.x"]
-    assert list(imports("def f():\n  from assay.readings import count", {"assay.readings.count"})) == [
+    assert list(imports(ast.parse("def f():\n  from assay.readings import count"), {"assay.readings.count"})) == [
         "assay.readings.count"
     ]
     assert list(asks_for_int(ast.parse("isinstance(x, str | int)\ntype(x) is int\nint(x)"))) == [1, 2]
