@@ -86,7 +86,7 @@ def activations(row: Row) -> float:
     )
     layer = max((kept for kept in made.layers if kept.name == "layer"), key=lambda kept: kept.times)
     tokens = 2048 // ranks if sequence else 2048
-    return layer.bytes - (NORMS * STATISTICS * batch * tokens if how != "layer" else 0)
+    return float(layer.bytes) - (NORMS * STATISTICS * batch * tokens if how != "layer" else 0)
 
 
 ACTIVATIONS = [row for row in rows() if row["quantity"] == "activation bytes per transformer layer"]
@@ -113,9 +113,8 @@ def layer_bytes(row: Row, how: str) -> int:
     made = training_memory(
         short(named(row)), 1, 2048, precision="fp16", attention="plain", policy="megatron", dropout=0.1, recompute=how
     )
-    return (
-        max((kept for kept in made.layers if kept.name == "layer"), key=lambda kept: kept.times).bytes - 16 * 2048 * 2
-    )
+    layer = max((kept for kept in made.layers if kept.name == "layer"), key=lambda kept: kept.times)
+    return int(layer.bytes) - 16 * 2048 * 2
 
 
 def scores_in_units(row: Row) -> float:
