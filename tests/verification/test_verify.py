@@ -173,10 +173,13 @@ def test_no_such_type(capsys: pytest.CaptureFixture[str]) -> None:
     assert "no model_type has 'qqq' in its name" in capsys.readouterr().err
 
 
-def test_the_public_implementation_at_full_size(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize("layers", [8, pytest.param(80, marks=pytest.mark.slow)])
+def test_the_public_implementation_at_full_size(
+    layers: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     pytest.importorskip("transformers")
     path = tmp_path / "config.json"
-    path.write_text(json.dumps({"model_type": "llama", "num_hidden_layers": 80, "hidden_size": 8192}))
+    path.write_text(json.dumps({"model_type": "llama", "num_hidden_layers": layers, "hidden_size": 8192}))
     code, found = verified(str(path), capsys)
     _, theirs = found["models"][0]["proofs"]
     assert theirs["figures"], theirs["without"]
@@ -187,7 +190,7 @@ def test_the_public_implementation_at_full_size(tmp_path: Path, capsys: pytest.C
         "training FLOPs backward": 0,
     }
     assert code == 0
-    assert theirs["compared"] == 80 * 9 + 3
+    assert theirs["compared"] == layers * 9 + 3
 
 
 @pytest.mark.parametrize(("batch", "tokens"), [(2, 10), (3, 7), (1, 9)])
