@@ -145,7 +145,7 @@ OTHERS: dict[str, tuple[dict[str, object], dict[str, str]]] = {
     "gemma3n_text": ({"intermediate_size": [64] * 35}, {"f": "intermediate_size"}),
     "kimi_linear": ({"num_experts": 16}, {"e": "num_experts"}),
     "bart": ({"encoder_layers": 3, "decoder_layers": 3}, {"L_1": "encoder_layers", "L_2": "decoder_layers"}),
-    "t5": ({"num_layers": 4}, {"L_1": "of num_layers", "L_2": "of num_layers"}),
+    "t5": ({"num_layers": 4}, {"L_1": "of the 4 of num_layers", "L_2": "of the 4 of num_layers"}),
     "qwen2_audio": (
         {"audio_config": {"encoder_layers": 32}},
         {"L_1": "audio_config.encoder_layers", "L_2": "text_config.num_hidden_layers"},

@@ -99,7 +99,7 @@ TOWERS, HALVES = ("vision", "audio"), ("encoder", "decoder")
 
 
 def depth_of(model: Model, segment: Segment) -> str:
-    """The key that says how many layers of a kind there are, `of KEY` where it is of all kinds, "" where none does.
+    """The key that says how many layers of a kind there are, `of the 61 of KEY` where there are others, "" where none does.
 
     A kind of layer is of the encoder, the tower or whatever else its name says: of the keys that say as many as there
     are layers there, it is the one that names the same, else the only one that names nothing else.
@@ -113,7 +113,7 @@ def depth_of(model: Model, segment: Segment) -> str:
         keys = [key for key in equal if not _side(key)] or (equal if len(model.depths) == 1 else [])
     if len(keys) != 1:
         return ""
-    return keys[0] if segment.copies == many else f"of {keys[0]}"
+    return keys[0] if segment.copies == many else f"of the {many} of {keys[0]}"
 
 
 def _side(text: str) -> str:

@@ -41,14 +41,16 @@ def origin(letter: Letter, model: Model, legend: Legend, script: Script = TEXT) 
 
 
 def _is_depth(letter: Letter) -> bool:
-    """True for how many layers there are: of a kind among others, `of KEY`."""
+    """True for how many layers there are: of a kind among others, `of the 61 of KEY`."""
     return letter.says == "layers" and split(letter.symbol.name)[0] == "L"
 
 
 def default(letter: Letter, model: Model, legend: Legend) -> str:
     """Which keys behind a letter the file lacks, as a remark: nothing where it has all that are shown."""
     shown = origin(letter, model, legend)
-    named = [key for key in dict.fromkeys(KEY.findall(shown)) if key in letter.origin and key not in ("of", "from")]
+    named = [
+        key for key in dict.fromkeys(KEY.findall(shown)) if key in letter.origin and key not in ("of", "the", "from")
+    ]
     lacking = [key for key in named if key in model.unsaid]
     if not lacking:
         return ""
