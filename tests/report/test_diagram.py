@@ -12,7 +12,7 @@ import pytest
 
 import assay
 from assay.report import draw_svg, draw_text
-from assay.report.captions import costs, end_of, listed, name_of, painted, stream
+from assay.report.captions import _of_kinds, costs, end_of, listed, name_of, painted, stream
 from assay.report.geometry import Drawing, corners
 from assay.report.layout import Grid
 from assay.report.table import Style
@@ -215,6 +215,13 @@ def test_no_word_of_it_is_cut_on_a_narrow_terminal(name: str) -> None:
             axes, shape = " ".join(row.output.axes), "×".join(map(str, row.output.shape))
             assert f"{row.op.name} = {row.op.kind}({', '.join(t.name for t in row.op.inputs)})" in said
             assert f"{axes} · {shape}\n" in f"{said}\n" or f"{axes} · {shape} " in said
+
+
+def test_long_names_of_boxes_end_at_a_kind_of_op() -> None:
+    assert _of_kinds(["repeat", "concat"]) == "repeat · concat"
+    assert _of_kinds(["linear", "mul", "add", "sigmoid", "scale"]) == "linear · mul · add · …"
+    assert _of_kinds(["linear", "mul", "add", "sigmoid"]) == "linear · mul · add · …"
+    assert _of_kinds(["linear", "mul", "softplus"]) == "linear · mul · softplus"
 
 
 def test_lists_of_layers_are_whole() -> None:

@@ -89,8 +89,16 @@ def name_of(node: Node, unrolled: bool = False) -> str:
     if node.part == "tower":
         return _of_tower([row.op.kind for row in node.rows])
     if node.part == "other":
-        return shorten(" · ".join(dict.fromkeys(row.op.kind for row in node.rows)), LONG)
+        return _of_kinds(list(dict.fromkeys(row.op.kind for row in node.rows)))
     return NAMES.get(node.part, node.part)
+
+
+def _of_kinds(kinds: list[str]) -> str:
+    """Kinds of ops, as many as there is room for."""
+    held = kinds[:]
+    while len(" · ".join(held)) > LONG - 4 * (len(held) < len(kinds)) and len(held) > 1:
+        held.pop()
+    return " · ".join([*held, "…"] if len(held) < len(kinds) else held)
 
 
 def painted(node: Node) -> str:

@@ -350,7 +350,8 @@ def _columns(rows: Sequence[Row], style: Style, wide: int) -> list[str]:
         if len(name) <= said and said >= SAID:
             lines.append(f"{start}{name:<{said}}  {style.dim(f'{axes:<{shapes}}')}  {price:>{cost}}".rstrip())
             continue
-        lines.append(f"{start}{shorten(name, room):<{room}}  {price:>{cost}}".rstrip())
-        below = shorten(axes, wide - INDENT - rails - 2)
-        lines += [f"{' ' * INDENT}{on:<{rails}}  {style.dim(below)}"] if below else []
+        first, *rest = wrap(name, "", "  ", wide=room)
+        lines.append(f"{start}{first:<{room}}  {price:>{cost}}".rstrip())
+        rest += [style.dim(shorten(axes, wide - INDENT - rails - 2))] if axes else []
+        lines += [f"{' ' * INDENT}{on:<{rails}}  {below}" for below in rest]
     return lines
