@@ -12,6 +12,7 @@ import argparse
 import json
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -215,6 +216,63 @@ def sweep_lines(peer: float | None, settings: int = 1_000_000, sample: int = 500
     return lines
 
 
+def beside_lines() -> list[Line]:
+    """Columns whose figures hang on the order of sizes, of many contexts at once; per point, against a loop."""
+    try:
+        import numpy  # noqa: F401
+    except ImportError:
+        return []
+    import assay
+    from assay.readings.generate import generate
+    from assay.readings.memory import memory
+    from assay.readings.step import training_memory
+
+    llama = assay.load(LLAMA)
+
+    def held(context: int) -> Any:
+        return memory(llama, tokens=1, context=context, logits="all").total
+
+    def generated(context: int) -> Any:
+        return generate(llama, 100, tokens=1, context=context).total
+
+    def trained(tokens: int) -> Any:
+        return training_memory(llama, tokens=tokens).peak.bytes
+
+    return [
+        *beside_line(llama, "memory.total", held, 1_000_000, tokens=1),
+        *beside_line(llama, "generate.flops", generated, 1_000_000, tokens=1, generate=100),
+        *beside_line(llama, "training.peak", trained, 100_000),
+    ]
+
+
+def beside_line(
+    model: Any, column: str, alone: Callable[[int], Any], many: int, sample: int = 20, **asked: Any
+) -> list[Line]:
+    """A sweep along contexts, or tokens with nothing before them, with a group of columns; and the same in a loop."""
+    import assay
+
+    group = column.partition(".")[0]
+    along: dict[str, Any] = {**asked, "context" if asked else "tokens": range(1, many + 1)}
+    chosen = [1 + i * (many // sample) for i in range(sample)]
+
+    def swept() -> Any:
+        return assay.sweep(model, **along, columns=[group], exact=False)
+
+    took = []
+    for _ in range(3):
+        start = time.perf_counter()
+        found = swept()[column]
+        took.append(time.perf_counter() - start)
+    if any(found[n - 1] != alone(n) for n in chosen):
+        raise SystemExit(f"{column} of the sweep and of the loop differ")
+    point = sorted(took)[1] / many
+    one = calls(lambda: [alone(n) for n in chosen], 0.1) / sample
+    return [
+        Line(f"{many:,} settings with columns of {group}, a point", seconds(point)),
+        Line(f"{group} in a loop, a point", seconds(one), f"{one / point:.0f}", "a point of that sweep"),
+    ]
+
+
 def depth_lines() -> list[Line]:
     """Layers that are alike are traced once."""
     lines: list[Line] = []
@@ -243,7 +301,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     other = peer_call()
     theirs = [] if other is None else [Line("llm-flops: estimate(config)", seconds(other))]
     show("In process", [*rows, *theirs])
-    show("Sweep", sweep_lines(other))
+    show("Sweep", [*sweep_lines(other), *beside_lines()])
     show("Depth", depth_lines())
 
 

@@ -45,7 +45,7 @@ def said(model: Model, batch: int = B, tokens: int = N, past: int = 0, **how: An
 
 def made(lived: Liveness) -> int:
     """The peak of all but what is given."""
-    return lived.peak.bytes - lived.peak.live.get("inputs", 0)
+    return int(lived.peak.bytes - lived.peak.live.get("inputs", 0))
 
 
 def test_an_mlp_by_hand() -> None:

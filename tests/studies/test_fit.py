@@ -181,6 +181,20 @@ def test_none_and_any() -> None:
     assert any("beyond the 8,192 that the model claims" in note for note in beyond.notes)
 
 
+@pytest.mark.parametrize(
+    ("model", "asked", "says"),
+    [
+        ("llama-3-8b", {}, "weights bf16"),
+        ("deepseek-v3", {}, "weights fp8 in blocks of 128×128, the rest bf16"),
+        ("deepseek-v3", {"weights": "bf16"}, "weights bf16"),
+        ("llama-3-8b", {"weights": "gptq"}, "weights gptq"),
+    ],
+)
+def test_what_weights_are_stored_in_is_said(model: str, asked: dict[str, Any], says: str) -> None:
+    """Whatever they come from: a preset has no config."""
+    assert f" · {says} · prompts" in str(assay.fit(assay.load(model), "h200", gpus=8, **asked)).replace("\n", " ")
+
+
 def test_prompts_one_at_a_time() -> None:
     """Weights and the cache of all sequences, and the pass of one prompt; by three readings."""
     model = assay.load("llama-3-8b")

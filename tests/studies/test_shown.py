@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 import pytest
 
@@ -26,6 +27,25 @@ def test_what_moves_is_a_column_and_what_stays_stands_above() -> None:
     assert re.split(r"\s{2,}", rows[-1].strip()) == [
         "8", "4,000", "2,048", "280,272,385,867,776", "17,106,468,864", "4,194,304,000", "12.3 %",
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("models", "asked", "says"),
+    [
+        (["deepseek-v3"], {}, "weights fp8 in blocks of 128×128, the rest bf16 · cache bf16"),
+        (["deepseek-v3", "llama-3-8b"], {}, "weights as each model is stored · cache bf16"),
+        (["deepseek-v3"], {"weights": ["int8"]}, "weights int8 · cache bf16"),
+        (["deepseek-v3"], {"weights": ["fp8", "bf16"]}, "convention matmul · cache bf16"),
+    ],
+)
+def test_what_weights_are_stored_in_stands_above(models: list[str], asked: dict[str, Any], says: str) -> None:
+    """The formats of the model where none is asked for, as the report says them; what is swept is a column."""
+    lines = report(sweep(models, tokens=[1000, 2000], **asked), PLAIN)
+    assert says in " ".join(lines[1:3])
+    words = report(
+        sweep(models, tokens=[1000, 2000], columns=["flops.total", "setting", "weights.format"], **asked), PLAIN
+    )
+    assert says in " ".join(words[1:3])
 
 
 def test_figures_in_four_digits_where_all_of_them_do_not_fit() -> None:
