@@ -188,6 +188,14 @@ def test_integers_stay_exact() -> None:
     assert found["found"].tolist() == [3 * 10**25, 3 * 10**25 + 3, 4]
 
 
+def test_a_number_on_the_way_that_floats_do_not_hold() -> None:
+    """What is small in the end is exact, too: 2 ** 53 + 1 is no float."""
+    small = numpy.array([3, 2**53 - 1, 5], dtype=object)
+    found = at_each({"n": small}, lambda sizes: {"found": (sizes["n"] + 2) % 7})
+    assert found["found"].tolist() == [5, (2**53 + 1) % 7, 0]
+    assert all(type(one) is int for one in found["found"].tolist())
+
+
 def test_errors_are_those_of_the_points() -> None:
     def tell(sizes: Mapping[str, Any]) -> dict[str, Any]:
         if sizes["n"] > 5:

@@ -137,7 +137,7 @@ def largest(values: Sequence[Size]) -> int:
     if not any(map(_is_array, values)):
         return max(range(len(values)), key=values.__getitem__)
     numpy = sys.modules["numpy"]
-    best = sum((value for value in values if _is_array(value)), start=0) * 0 + values[0]
+    best = next(value for value in values if _is_array(value)) * 0 + values[0]
     place = numpy.zeros_like(best, dtype=int)
     for index, value in enumerate(values[1:], 1):
         above = (value > best).view(numpy.ndarray)
