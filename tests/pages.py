@@ -171,9 +171,9 @@ def _published() -> tuple[Published, ...]:
 
 def published() -> str | None:
     """Published figures and ours, row by row, with how far they are apart."""
-    import test_published as known
+    from published_rows import FILE
 
-    if not known.FILE.exists():
+    if not FILE.exists():
         return None
     rows = (
         (
@@ -211,9 +211,9 @@ def held() -> str:
 
 def differences() -> str | None:
     """Of the published figures, how far they are from ours."""
-    import test_published as known
+    from published_rows import FILE
 
-    if not known.FILE.exists():
+    if not FILE.exists():
         return None
     off = sorted(abs(one.off) for one in _published())
     median = off[len(off) // 2]

@@ -11,7 +11,7 @@ import re
 from typing import Any
 
 import pytest
-from test_published import FILE, Row, found, model_of, rows
+from published_rows import Row, found, model_of, needs_rows, rows
 
 import assay
 from assay.readings.order import carried, in_order
@@ -25,8 +25,6 @@ from assay.rewrites.plan import Plan
 from assay.rewrites.policies import executed
 from assay.rewrites.shard import shard
 from assay.spec import Block, Model
-
-needs_rows = pytest.mark.skipif(not FILE.exists(), reason="needs the published figures beside the repository")
 
 NORMS = 2  # of a layer
 STATISTICS = 2 * 4  # bytes a row of a norm: a mean and a reciprocal deviation in float32

@@ -9,14 +9,15 @@ import re
 from collections.abc import Callable
 
 import pytest
-from test_published import FILE, TRAINED, Row, found, model_of, rows
+from published_rows import Row, found, model_of, needs_rows, rows
+from test_published import TRAINED
 
 import assay
 from assay.hardware import chip
 from assay.readings.compute import TrainingRun
 from assay.spec import Model
 
-pytestmark = pytest.mark.skipif(not FILE.exists(), reason="needs the published figures beside the repository")
+pytestmark = needs_rows
 
 LENGTH = 2048  # of the sequences of all of them
 

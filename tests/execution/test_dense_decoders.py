@@ -6,12 +6,12 @@ import warnings
 from typing import Any
 
 import pytest
+from classic_configs import VARIED as CLASSIC
 from execution.families import SMALL
 from execution.twins import agree, ids, same_logits, theirs, torch, transformers
-from sources.test_classic_families import VARIED as CLASSIC
+from moe_configs import SIZES
+from moe_configs import VARIED as MOE
 from sources.test_dense_families import OPTIONS, small
-from sources.test_moe_families import SIZES
-from sources.test_moe_families import VARIED as MOE
 from sparse_configs import GEMMA4, GEMMA4_EXPERTS, GEMMA4_UNIFIED
 from sparse_configs import VARIED as SPARSE
 
