@@ -345,3 +345,13 @@ def test_what_has_no_room_for_boxes_is_a_line_a_sub_layer() -> None:
     assert len([row for row in rows if "●" in row[1]]) == 6
     attention = "  ├─●  Attention            b n d · 1×1024×768  2.362 M params · 8.053 GFLOP"
     assert [" ".join(line.split()) for line in lines[start:]].count(" ".join(attention.split())) == 1
+
+
+def test_what_nobody_reads_says_so() -> None:
+    """XLNet keeps a vector that this class has no use for; the words stay whole where a line ends at them."""
+    model = assay.load({"model_type": "xlnet", "d_model": 64, "n_layer": 2, "n_head": 4, "d_inner": 128})
+    first = assay.draw(model).graph.stages[0]
+    assert {end_of(flow) for flow in first.flows if flow.leaves and not flow.onward} == {"unread"}
+    assert [v.name for v in first.flows[stream(first)[1] or 0].values] == ["x"]
+    lines = str(assay.draw(model)).split("\n")
+    assert any("unread" in line for line in lines)

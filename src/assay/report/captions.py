@@ -145,7 +145,7 @@ def origin(flow: Flow) -> str:
 
 def end_of(flow: Flow) -> str:
     """What becomes of what leaves a stage beside the stream."""
-    return "ends here" if flow.unread else "read later"
+    return "unread" if flow.unread else "read later"
 
 
 def heading(stage: Stage) -> tuple[str, str]:
