@@ -25,12 +25,13 @@ LONG = 250  # characters of a formula that a terminal is not asked to show
 def report(model: Model, made: Sequence[Crossover], asked: Setting, source: int | None, style: Style) -> list[str]:
     """Each comparison: where it is reached, and the formula; `source` is that of an encoder where one is given."""
     kept = "weights in the model's own formats" if asked.quantized else f"weights {asked.weights}"
-    said = f"batch {digits(asked.batch)} · {kept}, cache {asked.cache} · {counted_as(asked.convention)}"
-    said += latent_as(model, asked.latent)
+    said = f"batch {digits(asked.batch)} · {kept}, cache {asked.cache}"
     if "source" in model.settings:
         length = source or model.source_tokens
-        said += f"; the source is of {digits(length) if length else 'n'} tokens"
-    lines = [style.bold(f"crossovers of {model.name}, over all layers"), *map(style.dim, wrap(said, "")), ""]
+        said += f" · source of {digits(length) if length else 'n'} tokens"
+    counted = counted_as(asked.convention) + latent_as(model, asked.latent)
+    lines = [style.bold(f"crossovers of {model.name}, over all layers")]
+    lines += [*map(style.dim, [*wrap(said, ""), *wrap(counted, "")]), ""]
     lines += _rows(made, style, _heads(model))
     lines += _turns(made)
     if asked.quantized and any(one.at is not None and one.comparison.left == "cache" for one in made):
