@@ -190,6 +190,7 @@ def _written(args: Namespace, asked: Plan) -> list[str]:
 def _drawn(args: Namespace) -> list[str]:
     """Draw into every file that is asked for; what was drawn."""
     from assay.studies.figures import figure_of, save, usual
+    from assay.studies.names import chosen
 
     if not args.plot:
         return []
@@ -200,6 +201,8 @@ def _drawn(args: Namespace) -> list[str]:
         swept = gather(asked, exact=args.exact or None, progress=progress)
     finally:
         progress.end()
+    if args.columns is not None:
+        chosen(_columns(args), swept.columns)  # a picture needs none of them, but a name that is none is a mistake
     for path in args.plot:
         save(swept, name, path)
     return [f"{shown(path)}: {figure_of(name).says}" for path in args.plot]

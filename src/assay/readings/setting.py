@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 from assay.errors import SettingError, among
 from assay.readings.conventions import convention as convention_of
 from assay.readings.dtypes import BITS, dtype
@@ -190,12 +193,14 @@ def _source(model: Model, source: object, tokens: Size) -> Size | None:
     """Source tokens of an encoder-decoder: as many as the target's where nothing is said."""
     if "source" not in model.settings:
         if source is not None:
-            raise SettingError(f"source is {source}; {model.name} has no encoder to give it to")
+            raise SettingError(f"source is {_one(source)}; {model.name} has no encoder to give it to")
         return None
     usual = tokens if model.source_tokens is None else model.source_tokens
     m = usual if source is None else lift(source, "source")
     if surely_above(1, encoded(m, (model.source_stride, model.source_extra))):
-        raise SettingError(f"source is {m}; the encoder of {model.name} has no position for so short a source")
+        raise SettingError(
+            f"source is {_one(m, min)}; the encoder of {model.name} has no position for so short a source"
+        )
     if model.source_positions is not None and surely_above(m, model.source_positions):
         raise SettingError(
             f"source is {first_above(m, model.source_positions)[0]}; the encoder of {model.name} has a position table "
@@ -204,12 +209,17 @@ def _source(model: Model, source: object, tokens: Size) -> Size | None:
     return m
 
 
+def _one(asked: Any, pick: Callable[[Any], Any] = max) -> object:
+    """What was asked for, of an array its largest or smallest: a message names one."""
+    return int(pick(asked.flat)) if hasattr(asked, "flat") else asked
+
+
 def _images(model: Model, images: object) -> Size:
     """Images of each sequence: none unless asked for or needed."""
     sight = model.sight
     if sight is None:
         if images is not None and not (is_integer(images) and images == 0):
-            raise SettingError(f"images is {images}; {model.name} has no tower to see them")
+            raise SettingError(f"images is {_one(images)}; {model.name} has no tower to see them")
         return 0
     return lift(sight.images if images is None else images, "images", least=0 if sight.alone is None else 1)
 
@@ -219,7 +229,7 @@ def _sounds(model: Model, sounds: object) -> Size:
     if "sounds" not in model.settings:
         if sounds is not None and not (is_integer(sounds) and sounds == 0):
             tower = "towers of one sort, for --images" if model.sight is not None else "no tower to hear them"
-            raise SettingError(f"sounds is {sounds}; {model.name} has {tower}")
+            raise SettingError(f"sounds is {_one(sounds)}; {model.name} has {tower}")
         return 0
     return lift(0 if sounds is None else sounds, "sounds", least=0)
 
@@ -230,6 +240,6 @@ def _image_tokens(model: Model, tokens: object) -> Size | None:
     if usual is None:
         if tokens is not None:
             why = "no tower" if model.sight is None else "a tower whose images are all of one size"
-            raise SettingError(f"image tokens is {tokens}; {model.name} has {why}")
+            raise SettingError(f"image tokens is {_one(tokens)}; {model.name} has {why}")
         return None
     return lift(usual if tokens is None else tokens, "image tokens")
