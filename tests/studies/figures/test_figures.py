@@ -364,4 +364,5 @@ def test_a_page_has_the_same_places_of_each_line(tmp_path: Path) -> None:
     two.plot("memory", tmp_path / "a.html")
     text = (tmp_path / "a.html").read_text(encoding="utf-8")
     assert text.count("<td>1,000</td>") == text.count("<td>1,000,000</td>") == 2
+    assert "<th>cache<br>bytes</th>" in text
     assert text.count("<td>Llama 3 8B</td>") == text.count("<td>Gemma 2 9B</td>") == 20

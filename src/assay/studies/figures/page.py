@@ -48,7 +48,8 @@ def page(swept: Sweep, says: str, picture: str) -> str:
 def _table(swept: Sweep) -> str:
     names = usual_columns(swept)
     rows = _rows(swept)
-    head = "".join(f"<th>{escape(name)}</th>" for name in headings(names))
+    units = ["<br>bytes" if name.endswith(".bytes") else "" for name in names]
+    head = "".join(f"<th>{escape(said)}{unit}</th>" for said, unit in zip(headings(names), units, strict=True))
     columns = [[_cell(value) for value in swept.columns[name][rows].tolist()] for name in names]
     body = "\n".join(
         "<tr>" + "".join(f"<td>{cell}</td>" for cell in row) + "</tr>" for row in zip(*columns, strict=True)

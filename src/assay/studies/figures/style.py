@@ -76,10 +76,10 @@ def page(title: str, subtitle: str, panels: int = 1, right: float = 0.80, left: 
     figure = pyplot().figure.Figure(figsize=SIZE, dpi=DPI, facecolor="white")
     bottom = 0.125 if panels == 1 else 0.2
     axes = figure.subplots(1, panels, sharey=True, squeeze=False)[0]
-    top = 0.80 if panels == 1 else 0.775
+    lines = _folded(subtitle)
+    top = (0.80 if panels == 1 else 0.775) - 0.015 * (len(lines) - 1)
     figure.subplots_adjust(left=left, right=right if panels == 1 else 0.975, top=top, bottom=bottom, wspace=0.07)
     figure.text(0.025, 0.945, title, fontsize=16 * min(1.0, 68 / len(title)), fontweight="bold", va="center")
-    lines = _folded(subtitle)
     for place, line in enumerate(lines):
         high = 0.888 if len(lines) == 1 else 0.902 - 0.034 * place
         figure.text(0.025, high, line, fontsize=10.5 if len(lines) == 1 else 9.5, color=QUIET, va="center")
