@@ -8,6 +8,7 @@ import pytest
 
 import assay
 from assay.errors import SettingError
+from assay.readings.words import is_expression
 from assay.report.table import WIDTH, Style
 from assay.studies.compare import Held, compare
 from assay.studies.compared import _heads, report, to_json
@@ -176,3 +177,29 @@ def test_more_models_than_letters() -> None:
     names = _heads(["a model"] * 28)
     assert (names[0], names[25], names[26], names[27]) == ("A", "Z", "AA", "AB")
     assert len(set(names)) == 28
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("llama-2-7b", "llama-3-8b"),
+        ("gpt-2", "gpt-2-xl"),
+        ("mixtral-8x7b", "mixtral-8x22b"),
+        ("bert-base", "bert-large"),
+        ("mamba-130m", "mamba-1.4b"),
+        ("qwen2.5-7b", "qwen2.5-14b"),
+    ],
+)
+def test_the_differences_are_all_there_are(one: str, other: str) -> None:
+    """The first model with the sizes that are said to differ, set by the keys that they are said to be from, and with
+    as many layers, has every figure of the second.
+    """
+    made = compare([assay.load(one), assay.load(other)])
+    assert (made.parts, made.ops) == ({}, ())
+    second = (held for size in made.sizes for held in size.held[1])
+    sizes = {held.key: held.value for held in second if held.key and not is_expression(held.key)}
+    turned = assay.load(one, sizes={**sizes, "layers": made.models[1].layers})
+    setting = made.counts[1].setting
+    assert compare([turned, made.models[1]], tokens=int(setting.tokens)).sizes == ()
+    again = compare([turned, made.models[1]], tokens=int(setting.tokens)).figures
+    assert all(mine == theirs for mine, theirs in again.values())
