@@ -50,6 +50,16 @@ def test_every_shape_fits_a_terminal(capsys: pytest.CaptureFixture[str], preset:
             assert line == line.rstrip()
 
 
+@pytest.mark.parametrize("preset", ["gemma-2-9b", "qwen3-next-80b-a3b"])
+def test_every_shape_fits_a_narrow_terminal(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, preset: str
+) -> None:
+    for command in ("explain", "crossovers", "regimes"):
+        monkeypatch.setattr(f"assay.commands.{command}.width_of_stdout", lambda: 80)
+        lines = answer(capsys, command, preset).splitlines()
+        assert 60 < max(map(len, lines)) <= 80, command
+
+
 def test_a_figure_in_letters_and_numbers(capsys: pytest.CaptureFixture[str]) -> None:
     out = answer(capsys, "explain", "gpt-2", "flops", "--tokens", "1000")
     lines = [" ".join(line.split()) for line in out.splitlines()]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from assay.commands.frame import Answer, Parser, as_json, as_text, version
 from assay.commands.options import MODEL, list_conventions, load, model_options, setting, setting_options
-from assay.report.table import style_of_stdout
+from assay.report.table import style_of_stdout, width_of_stdout
 
 SAYS = """\
 The number of tokens at which one cost of a model equals another: attention and the MLP, scores and all
@@ -38,4 +38,4 @@ def run(words: list[str]) -> Answer:
     made, known = crossovers(model, **asked), common(model, **asked)
     if args.json:
         return as_json(document(version(), model, made, known))
-    return as_text(report(model, made, known, asked.get("source"), style))
+    return as_text(report(model, made, known, asked.get("source"), style, width_of_stdout()))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from assay.commands.frame import Answer, Parser, as_json, as_text, version
 from assay.commands.options import MODEL, list_conventions, load, model_options, setting, setting_options
 from assay.errors import SettingError
-from assay.report.table import style_of_stdout
+from assay.report.table import style_of_stdout, width_of_stdout
 
 SAYS = """\
 How a figure is derived: the formula of each op in the usual letters, the same with this model's
@@ -65,4 +65,5 @@ def run(words: list[str]) -> Answer:
         return as_json(documents[0] if len(documents) == 1 else {"assay": version(), "figures": documents})
     if args.format != "terminal":
         return "\n".join(one.markdown() if args.format == "markdown" else one.latex() for one in made)
-    return as_text([line for index, one in enumerate(made) for line in ([""] * (index > 0) + report(one, style))])
+    wide = width_of_stdout()
+    return as_text([line for index, one in enumerate(made) for line in ([""] * (index > 0) + report(one, style, wide))])

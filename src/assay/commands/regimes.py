@@ -5,7 +5,7 @@ from __future__ import annotations
 from assay.commands.frame import Answer, Parser, as_json, as_text, version
 from assay.commands.options import MODEL, list_conventions, load, model_options, setting, setting_options
 from assay.errors import SettingError
-from assay.report.table import style_of_stdout
+from assay.report.table import style_of_stdout, width_of_stdout
 from assay.studies.ranges import values
 
 SAYS = """\
@@ -57,4 +57,4 @@ def run(words: list[str]) -> Answer:
     known = common(model, **asked)
     if args.json:
         return as_json(regimes_document(version(), model, made, found, known))
-    return as_text(regimes_report(model, made, found, known, style))
+    return as_text(regimes_report(model, made, found, known, style, width_of_stdout()))

@@ -22,7 +22,9 @@ OWN = "--weights sets one dtype for all, and the formula is shown"
 LONG = 250  # characters of a formula that a terminal is not asked to show
 
 
-def report(model: Model, made: Sequence[Crossover], asked: Setting, source: int | None, style: Style) -> list[str]:
+def report(
+    model: Model, made: Sequence[Crossover], asked: Setting, source: int | None, style: Style, wide: int = WIDTH
+) -> list[str]:
     """Each comparison: where it is reached, and the formula; `source` is that of an encoder where one is given."""
     kept = "weights in the model's own formats" if asked.quantized else f"weights {asked.weights}"
     said = f"batch {digits(asked.batch)} · {kept}, cache {asked.cache}"
@@ -31,18 +33,18 @@ def report(model: Model, made: Sequence[Crossover], asked: Setting, source: int 
         said += f" · source of {digits(length) if length else 'n'} tokens"
     counted = counted_as(asked.convention) + latent_as(model, asked.latent)
     lines = [style.bold(f"crossovers of {model.name}, over all layers")]
-    lines += [*map(style.dim, [*wrap(said, ""), *wrap(counted, "")]), ""]
-    lines += _rows(made, style, _heads(model))
-    lines += _turns(made)
+    lines += [*map(style.dim, [*wrap(said, "", wide=wide), *wrap(counted, "", wide=wide)]), ""]
+    lines += _rows(made, style, _heads(model), wide)
+    lines += _turns(made, wide)
     if asked.quantized and any(one.at is not None and one.comparison.left == "cache" for one in made):
-        lines += ["", *wrap(f"Weights of several formats have no formula in letters; {OWN}.", "")]
-    lines += _beyond(model, made)
+        lines += ["", *wrap(f"Weights of several formats have no formula in letters; {OWN}.", "", wide=wide)]
+    lines += _beyond(model, made, wide)
     if any(one.legend for one in made):
-        lines += ["", style.dim("letters"), *_letters(model, made)]
+        lines += ["", style.dim("letters"), *_letters(model, made, wide)]
     elif not _can_solve():
         lines += ["", MISSING]
     lines += ["", style.dim("what is compared")]
-    return lines + table(_sides(made), "<<")
+    return lines + table(_sides(made), "<<", wide=wide)
 
 
 def _can_solve() -> bool:
@@ -59,7 +61,7 @@ def _heads(model: Model) -> dict[str, str]:
     return {"prefill": "image of n positions"} if images_alone(model) else _HEADS
 
 
-def _rows(made: Sequence[Crossover], style: Style, named: Mapping[str, str]) -> list[str]:
+def _rows(made: Sequence[Crossover], style: Style, named: Mapping[str, str], wide: int) -> list[str]:
     """A line for each comparison, its formula at its end where it is short, else below it."""
     shown = [one for one in COMPARISONS if any(c.comparison is one for c in made)]
     ways = [way for way in named if any(one.way == way for one in made)]
@@ -72,13 +74,13 @@ def _rows(made: Sequence[Crossover], style: Style, named: Mapping[str, str]) -> 
         several = len(set(formulas.values())) > 1 or len(formulas) < sum(one.comparison is comparison for one in made)
         texts = [f"{way}: {text}" for way, text in formulas.items()] if several else list(formulas.values())[:1]
         short = texts[0].removeprefix("n = ") if texts and not several else ""
-        wide = f"{row:<{max(map(len, rows))}}   {short}" if short else ""
-        if wide and len(wide) <= WIDTH:
-            lines.append(wide)
+        whole = f"{row:<{max(map(len, rows))}}   {short}" if short else ""
+        if whole and len(whole) <= wide:
+            lines.append(whole)
         else:
             lines.append(row)
             for text in texts:
-                lines += folded(text, "      ")
+                lines += folded(text, "      ", wide)
     return lines
 
 
@@ -108,34 +110,37 @@ def _equation(difference: Any) -> str:
     return f"{joined(sides[True])} = {joined(sides[False])}"
 
 
-def _turns(made: Sequence[Crossover]) -> list[str]:
+def _turns(made: Sequence[Crossover], wide: int) -> list[str]:
     """Where what has come does not stay, for keys at hand drop with each new chunk."""
     lines = []
     for one in made:
         if one.at is not None and one.lasting != one.at:
             stays = "never for good" if one.lasting is None else f"for good from {digits(one.lasting)} on"
-            lines += wrap(f"{one.comparison.says}, {one.way}: first at {digits(one.at)}, {stays}.", "")
+            lines += wrap(f"{one.comparison.says}, {one.way}: first at {digits(one.at)}, {stays}.", "", wide=wide)
     return ["", *lines] if lines else []
 
 
-def _beyond(model: Model, made: Sequence[Crossover]) -> list[str]:
+def _beyond(model: Model, made: Sequence[Crossover], wide: int) -> list[str]:
     """What a model's positions do not reach."""
     alone = images_alone(model)
     if alone is not None:
-        return ["", *wrap(f"An image of {model.name} has {digits(alone)} positions; a larger one has more.", "")]
+        return [
+            "",
+            *wrap(f"An image of {model.name} has {digits(alone)} positions; a larger one has more.", "", wide=wide),
+        ]
     limit = model.positions or model.trained
     if limit is None or not any(one.at is None or one.at > limit for one in made):
         return []
     what = "its position table ends at" if model.positions else "it claims a context of"
-    return ["", *wrap(f"Some of these lengths are beyond {model.name}: {what} {digits(limit)} tokens.", "")]
+    return ["", *wrap(f"Some of these lengths are beyond {model.name}: {what} {digits(limit)} tokens.", "", wide=wide)]
 
 
-def _letters(model: Model, made: Sequence[Crossover]) -> list[str]:
+def _letters(model: Model, made: Sequence[Crossover], wide: int) -> list[str]:
     tied = dict.fromkeys(
         f"{write(tie.left)} = {write(tie.right)}" for one in made if one.formula is not None for tie in one.ties
     )
-    lines = legend_lines(unlike(letter for one in made for letter in one.legend), model)
-    return [*lines, *wrap(f"formulas use that here {', '.join(tied)}", "")] if tied else lines
+    lines = legend_lines(unlike(letter for one in made for letter in one.legend), model, wide)
+    return [*lines, *wrap(f"formulas use that here {', '.join(tied)}", "", wide=wide)] if tied else lines
 
 
 def _sides(made: Sequence[Crossover]) -> list[list[str]]:
@@ -189,12 +194,17 @@ HEAD = ("prefill of", "attention", "MLP", "compute", "scores", "hidden", "memory
 
 
 def regimes_report(
-    model: Model, made: Sequence[Regime], edges: tuple[int | None, int | None], asked: Setting, style: Style
+    model: Model,
+    made: Sequence[Regime],
+    edges: tuple[int | None, int | None],
+    asked: Setting,
+    style: Style,
+    wide: int = WIDTH,
 ) -> list[str]:
     """Each length: which of attention and the MLP leads in FLOPs, and which of scores and hidden in elements."""
     lines = [style.bold(f"regimes of {model.name}, over all layers")]
     said = counted_as(asked.convention) + latent_as(model, asked.latent)
-    lines += [*map(style.dim, wrap(said, "")), ""]
+    lines += [*map(style.dim, wrap(said, "", wide=wide)), ""]
     rows = []
     for one in made:
         flops, elements = one.attention + one.mlp, one.scores + one.hidden
@@ -209,9 +219,11 @@ def regimes_report(
                 one.memory,
             ]
         )
-    lines += [*table(rows, ">>><>><", _head(model), style), ""]
+    lines += [*table(rows, ">>><>><", _head(model), style, wide=wide), ""]
     lines += [
-        *table(grid(made, edges), "<<<", ("", "memory: hidden of the MLP", "memory: scores of all heads"), style),
+        *table(
+            grid(made, edges), "<<<", ("", "memory: hidden of the MLP", "memory: scores of all heads"), style, wide=wide
+        ),
         "",
     ]
     said = (
@@ -219,7 +231,7 @@ def regimes_report(
         "elements that an implementation without fused attention writes, scores of all heads against what the MLP's "
         "last matrix reads; fused attention writes no scores."
     )
-    return lines + wrap(said, "")
+    return lines + wrap(said, "", wide=wide)
 
 
 def _head(model: Model) -> tuple[str, ...]:

@@ -17,16 +17,16 @@ from assay.spec import Model, Op
 MARK = "    "
 
 
-def report(made: Derivation, style: Style) -> list[str]:
-    """All of it, for a terminal of 100 columns."""
-    lines = [style.bold(title(made)), *(style.dim(line) for line in wrap(basis(made), "")), ""]
+def report(made: Derivation, style: Style, wide: int = WIDTH) -> list[str]:
+    """All of it, in lines of at most `wide` characters."""
+    lines = [*map(style.bold, wrap(title(made), "", wide=wide)), *map(style.dim, wrap(basis(made), "", wide=wide)), ""]
     known: dict[Any, str] = {}
     widths = _widths(made)
     for stage in made.stages:
-        lines += _stage(made, stage, known, widths, style)
+        lines += _stage(made, stage, known, widths, style, wide)
     if len(made.stages) > 1 or made.stages[0].times > 1:
-        lines += [style.bold("all"), *_whole(made, style), ""]
-    lines += [*_conditions(made, style), style.dim("letters"), *legend_lines(made.legend, made.model)]
+        lines += [style.bold("all"), *_whole(made, style, wide), ""]
+    lines += [*_conditions(made, style, wide), style.dim("letters"), *legend_lines(made.legend, made.model, wide)]
     return lines
 
 
@@ -100,8 +100,8 @@ def _widths(made: Derivation) -> Widths:
     return min(first, 44), min(second, 30), third, last
 
 
-def _stage(made: Derivation, stage: Stage, known: dict[Any, str], widths: Widths, style: Style) -> list[str]:
-    lines = [style.bold(shorten(heading(stage), WIDTH))]
+def _stage(made: Derivation, stage: Stage, known: dict[Any, str], widths: Widths, style: Style, wide: int) -> list[str]:
+    lines = [style.bold(shorten(heading(stage), wide))]
     for part in stage.parts:
         mark = signature(part)
         if mark in known and len(part.steps) > 1:
@@ -110,48 +110,49 @@ def _stage(made: Derivation, stage: Stage, known: dict[Any, str], widths: Widths
         known[mark] = stage.name
         lines += [f"  {part.part}"] if len(stage.parts) > 1 or not stage.name.endswith(part.part) else []
         for step in part.steps:
-            lines += _line(_row(made, step), widths)
+            lines += _line(_row(made, step), widths, wide)
         if len(part.steps) > 1:
-            lines += _sums(part, style)
+            lines += _sums(part, style, wide)
     if len(stage.parts) > 1:
-        lines += ["  one layer" if stage.times > 1 else "  together", *_sums(stage, style)]
+        lines += ["  one layer" if stage.times > 1 else "  together", *_sums(stage, style, wide)]
     return [*lines, ""]
 
 
-def _line(row: tuple[str, str, str, str], widths: Widths) -> list[str]:
+def _line(row: tuple[str, str, str, str], widths: Widths, wide: int) -> list[str]:
     """One op: in one line where it fits, else its numbers below it."""
     op, formula, numbers, value = row
     first, second, third, last = widths
-    edge = min(WIDTH, len(MARK) + first + second + third + last + 6)  # where values end
+    edge = min(wide, len(MARK) + first + second + third + last + 6)  # where values end
     start = f"{MARK}{op:<{first}}  {formula:<{second}}"
     for text in (f"{start}  {numbers}", start):
         if len(text) + 2 + len(value) <= edge:
-            below = [] if text != start else folded(f"= {numbers}", MARK + "    ")
+            below = [] if text != start else folded(f"= {numbers}", MARK + "    ", wide)
             return [f"{text:<{edge - len(value)}}{value}", *below]
-    return [MARK + op, *folded(f"  {formula}", MARK + "  "), *folded(f"= {numbers} = {value}", MARK + "    ")]
+    said = f"= {numbers} = {value}"
+    return [MARK + op, *folded(f"  {formula}", MARK + "  ", wide), *folded(said, MARK + "    ", wide)]
 
 
-def folded(text: str, indent: str) -> list[str]:
+def folded(text: str, indent: str, wide: int = WIDTH) -> list[str]:
     """A formula cut between its terms."""
     for sign in " + ", " − ":
         text = text.replace(sign, f"\0{sign[1]} ")
     lines = [""]
     for piece in text.split("\0"):
         first = not lines[-1]
-        if not first and len(indent) + len(lines[-1]) + 1 + len(piece) > WIDTH:
+        if not first and len(indent) + len(lines[-1]) + 1 + len(piece) > wide:
             lines.append("    " + piece)
         else:
             lines[-1] += piece if first else f" {piece}"
     return [(indent + line).rstrip() for line in lines]
 
 
-def _sums(of: Sum | Stage, style: Style) -> list[str]:
+def _sums(of: Sum | Stage, style: Style, wide: int) -> list[str]:
     """The sum in general, in the letters of this model, and as a number."""
     general, closed = write(of.formula), write(of.closed)
-    lines = folded(f"= {general}", MARK)
+    lines = folded(f"= {general}", MARK, wide)
     if closed != general:
-        lines += [style.bold(line) for line in folded(f"= {closed}", MARK)]
-    return [*lines, *folded(f"= {digits(of.value)}", MARK)]
+        lines += [style.bold(line) for line in folded(f"= {closed}", MARK, wide)]
+    return [*lines, f"{MARK}= {digits(of.value)}"]
 
 
 def whole(stages: Iterable[Stage], script: Script, closed: bool = True) -> str:
@@ -171,11 +172,11 @@ def whole(stages: Iterable[Stage], script: Script, closed: bool = True) -> str:
     return joined([*pieces, *terms(once, script)], script)
 
 
-def _whole(made: Derivation, style: Style) -> list[str]:
+def _whole(made: Derivation, style: Style, wide: int) -> list[str]:
     general, closed = whole(made.stages, TEXT, closed=False), whole(made.stages, TEXT)
-    lines = folded(f"= {general}", MARK)
+    lines = folded(f"= {general}", MARK, wide)
     if closed != general:
-        lines += [style.bold(line) for line in folded(f"= {closed}", MARK)]
+        lines += [style.bold(line) for line in folded(f"= {closed}", MARK, wide)]
     return [*lines, style.bold(f"{MARK}= {digits(made.number)}")]
 
 
@@ -186,8 +187,8 @@ def conditions(made: Derivation, script: Script = TEXT) -> tuple[str, str]:
     return tied, bound
 
 
-def _conditions(made: Derivation, style: Style) -> list[str]:
+def _conditions(made: Derivation, style: Style, wide: int) -> list[str]:
     tied, bound = conditions(made)
-    lines = wrap(f"closed forms use that here {tied}", "") if tied else []
-    lines += wrap(f"{'and' if tied else 'closed forms use'} that {bound}", "") if bound else []
+    lines = wrap(f"closed forms use that here {tied}", "", wide=wide) if tied else []
+    lines += wrap(f"{'and' if tied else 'closed forms use'} that {bound}", "", wide=wide) if bound else []
     return [*map(style.dim, lines), ""] if lines else []

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from assay.readings.letters import SETTING, Letter
 from assay.readings.words import is_expression
 from assay.report.algebra import TEXT, Script, rank, split, write
-from assay.report.table import INDENT, WIDTH, table
+from assay.report.table import INDENT, NARROW, WIDTH, table
 from assay.report.units import digits, shorten
 from assay.spec import Block, Model
 
@@ -118,12 +118,12 @@ def legend_rows(legend: Legend, model: Model, script: Script) -> list[tuple[str,
     return rows
 
 
-def legend_lines(legend: Legend, model: Model) -> list[str]:
+def legend_lines(legend: Legend, model: Model, wide: int = WIDTH) -> list[str]:
     """Letters with what they are, shortened where that leaves no room for the keys."""
     rows = [[*row[:3], " ".join(filter(None, row[3:]))] for row in legend_rows(legend, model, TEXT)]
     first, second, _, last = (max(map(len, column)) for column in zip(*rows, strict=True))
-    room = WIDTH - len(INDENT) - first - second - min(last, KEYS) - 6
-    return table([[letter, value, shorten(says, room), key] for letter, value, says, key in rows], "<><<")
+    room = max(NARROW, wide - len(INDENT) - first - second - min(last, KEYS) - 6)
+    return table([[letter, value, shorten(says, room), key] for letter, value, says, key in rows], "<><<", wide=wide)
 
 
 def unlike(letters: Iterable[Letter]) -> list[Letter]:
