@@ -27,6 +27,11 @@ ENCODERS: dict[str, tuple[str, dict[str, Any]]] = {
             "position_biased_input": False,
         },
     ),
+    "albert, groups": ("albert", ENCODER | {"embedding_size": 16, "num_hidden_layers": 4, "num_hidden_groups": 2}),
+    "albert, groups of two": (
+        "albert",
+        ENCODER | {"embedding_size": 16, "num_hidden_layers": 5, "num_hidden_groups": 2, "inner_group_num": 2},
+    ),
     "convbert": ("convbert", ENCODER | {"embedding_size": 32, "head_ratio": 2, "conv_kernel_size": 5}),
     "roformer": ("roformer", ENCODER | {"embedding_size": 32}),
     "mobilebert": (

@@ -250,13 +250,27 @@ def test_a_long_pass_is_its_parts() -> None:
     torch.testing.assert_close(torch.cat(parts, 1), whole, rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.parametrize(("end", "passes"), [(6, 3), (4, 2)])
+def test_layers_told_by_their_pass_before(end: int, passes: int) -> None:
+    """Each pass goes back to the entry of the loop, with what the one before has left; keys and values of its own."""
+    small = CONFIGS["inkling2_text"] | {"num_hidden_layers": 7, "layer_types": ["hybrid_sliding", "hybrid"] * 3}
+    small |= {"n_layers_per_attn_res_block": 2, "layer_types": [*small["layer_types"], "hybrid"]}
+    loops = {"loop_layer_index_start": 2, "loop_layer_index_end": end, "loop_num_passes": passes, "loop_gate_rank": 4}
+    their = theirs({"model_type": "inkling2_loop_text", **SMALL, **small, **loops})
+    own, given = ours(their), torch.randint(3, 90, (2, 9), generator=torch.Generator().manual_seed(0))
+    with torch.no_grad():
+        expected = their(input_ids=given).logits
+        torch.testing.assert_close(own(given), expected, rtol=1e-4, atol=1e-3)
+        cache = own.cache()
+        parts = torch.cat([own(part, cache=cache) for part in given.split([6, 1, 2], 1)], 1)
+        torch.testing.assert_close(parts, expected, rtol=1e-4, atol=1e-3)
+
+
 def test_passes_without_turns_are_refused() -> None:
-    """Layers that run several times, told by their pass before: who comes after whom is no part of the description."""
-    small = CONFIGS["inkling2_text"] | {"num_hidden_layers": 6, "layer_types": ["hybrid_sliding", "hybrid"] * 3}
-    loops = {"loop_layer_index_start": 2, "loop_layer_index_end": 4, "loop_num_passes": 3, "loop_gate_rank": 4}
-    made = transformers.AutoConfig.for_model(model_type="inkling2_loop_text", **SMALL | small | loops)
-    with pytest.raises(BuildError, match="runs 2 times, others too: in which turns is not known"):
-        assay.build(assay.load(made), device="meta")
+    """Layers of several blocks that run several times each: who comes after whom is no part of the description."""
+    config = {"model_type": "funnel", "block_sizes": [2, 2, 2], "block_repeats": [1, 2, 2]}
+    with pytest.raises(BuildError, match="block 1 runs 2 times, others too: in which turns is not known"):
+        assay.build(assay.load(config), device="meta")
 
 
 def test_an_index_behind_the_last_expert_chooses_nothing() -> None:

@@ -191,3 +191,22 @@ def test_a_matrix_stored_in_rows_and_columns() -> None:
     assert blind is not None
     assert step.saved == kept.saved
     assert step.saved > blind
+
+
+def test_layers_that_run_in_turns_that_nobody_says() -> None:
+    """What they keep depends on it; the work does not."""
+    model = assay.load({"model_type": "funnel", "block_sizes": [2, 2, 2], "block_repeats": [1, 2, 2]})
+    why = "block 1 runs 2 times, others too: in which turns is not known"
+    with pytest.raises(assay.SettingError, match=f"what a step of config holds is not known: {why}"):
+        assay.training_memory(model, 1, 8)
+    with pytest.raises(assay.SettingError, match=f"what a step of config keeps is not known: {why}"):
+        assay.training(model, 1, 8)
+    assert assay.train(model, tokens=80, context=8).forward == 10 * assay.count(model, 1, 8).flops.total
+
+
+def test_layers_told_by_their_pass_before() -> None:
+    """Gradients come back through what each pass has left for the next."""
+    model = assay.load({"model_type": "inkling2_loop_text"})
+    step, run = assay.training_memory(model, 1, 8, **PLAIN), assay.train(model, tokens=8, context=8)
+    assert run.backward == 2 * run.forward
+    assert step.work.flops + step.work.again == assay.training(model, 1, 8, attention="fused").flops

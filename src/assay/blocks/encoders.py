@@ -224,16 +224,20 @@ class Shared(Encoder):
         return sum(self.runs)
 
     def segments(self, names: Mapping[str, str]) -> tuple[Segment, ...]:
-        """What occurs once, and each layer of the groups that run equally often; `{inner}` is its place in a group."""
+        """What occurs once, and each layer of each group; `{inner}` is its place in a group.
+
+        Groups run one behind the other, the layers of a group in turns.
+        """
         names = names if self.names is None else self.names
         first, *rest = replace(self, layers=()).once(names)
-        made = []
-        for times in dict.fromkeys(self.runs):
-            groups = tuple(group for group, runs in enumerate(self.runs) if runs == times)
+        alone, made, begun = len(self.runs) * len(self.layers) == 1, [], 0
+        for group, times in enumerate(self.runs):
+            turns = () if alone else tuple(range(begun, begun + times))
             for inner, layer in enumerate(self.layers):
                 own = {weight: path.replace("{inner}", str(inner)) for weight, path in names.items()}
-                found = layer_segment(layer, groups, self.width, own, {}, "layers.{i}.")
-                made.append(replace(found, passes=times))
+                found = layer_segment(layer, (group,), self.width, own, {}, "layers.{i}.")
+                made.append(replace(found, passes=times, turns=turns))
+            begun += times
         return (first, *made, *rest)
 
     def once(self, names: Mapping[str, str]) -> tuple[Segment, ...]:

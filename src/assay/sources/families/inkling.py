@@ -243,14 +243,12 @@ def inkling2_loop_text(c: Config) -> StateDecoder:
     if not start < end <= made.depth:
         c.fail("loop_layer_index_end", f"above {start}, at most num_hidden_layers, {made.depth}")
 
-    def told(layer: Layer) -> ToldLayer:
+    def told(index: int, layer: Layer) -> ToldLayer:
         assert isinstance(layer, StateLayer)
         own = (layer.steps, f"{layer.kind}, told", layer.mixer, layer.experts, layer.norm, layer.blocks)
-        return ToldLayer(*own, False, layer.boundary, made.width, (end - start) // every, end - start, rank)
+        return ToldLayer(*own, False, layer.boundary, made.width, (end - start) // every, end - start, rank, index)
 
-    inside = made.layers[start:end]
-    alike = {id(layer): told(layer) for layer in inside}  # layers of one kind are one object
-    again = tuple(alike[id(layer)] for layer in inside)
+    again = tuple(told(index, layer) for index, layer in enumerate(made.layers[start:end]))
     return LoopedDecoder(
         made.embedding, made.layers, made.head, None, made.trained, None, made.blocks, start, again, passes
     )
