@@ -27,8 +27,9 @@ def free(made: Derivation) -> list[Letter]:
 
 def axis_of(letter: Letter) -> str:
     """The axis that a letter is of: f of f_2."""
-    base, mark, index = letter.symbol.name.rpartition("_")
-    return base if mark and index.isdigit() else letter.symbol.name
+    name = str(letter.symbol.name)
+    base, mark, index = name.rpartition("_")
+    return base if mark and index.isdigit() else name
 
 
 def resized(model: Model, made: Derivation, values: Values) -> Model:

@@ -99,7 +99,7 @@ TOWERS, HALVES = ("vision", "audio"), ("encoder", "decoder")
 
 
 def depth_of(model: Model, segment: Segment) -> str:
-    """The key that says how many layers of a kind there are, `of the 61 of KEY` where there are others, "" where none does.
+    """The key that says how many layers of a kind there are, `of the 61 of KEY` where there are others, "" for none.
 
     A kind of layer is of the encoder, the tower or whatever else its name says: of the keys that say as many as there
     are layers there, it is the one that names the same, else the only one that names nothing else.
