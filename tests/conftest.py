@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 
 from hypothesis import settings
@@ -13,3 +14,10 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")  # before torch is loaded: workers
 # no deadline: the machine may be busy; in CI the same examples every time
 settings.register_profile("assay", deadline=None, derandomize="CI" in os.environ, print_blob=True)
 settings.load_profile("assay")
+
+
+def pytest_collection_finish() -> None:
+    """What is loaded by now stays: to look through it again for garbage, at every 700th object, is a fifth of a run."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(50_000, 10, 10)
