@@ -15,6 +15,36 @@ torch = pytest.importorskip("torch")
 
 # what is changed of a preset, and the config of the same sizes; scalings keep their factors from a shorter context on
 YARN = {"rope_type": "yarn", "factor": 40, "beta_fast": 32, "beta_slow": 1, "mscale": 1.0, "mscale_all_dim": 1.0}
+LATENT = {
+    "hidden_size": 64,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 4,
+    "kv_lora_rank": 24,
+    "qk_nope_head_dim": 8,
+    "qk_rope_head_dim": 8,
+    "v_head_dim": 12,
+    "q_lora_rank": 20,
+    "intermediate_size": 48,
+    "moe_intermediate_size": 24,
+    "n_routed_experts": 16,
+    "num_experts_per_tok": 3,
+    "first_k_dense_replace": 1,
+}
+
+
+def latent_preset(shared: int) -> dict[str, Any]:
+    """The same sizes as a description has them; `shared` is the width of the experts that all tokens pass."""
+    return {
+        "first": ["dense"],
+        "latent": {"heads": 4, "latent": 24, "plain": 8, "rotary": 8, "value_width": 12, "query_rank": 20},
+        "positions": {"scaling": {"original_max_position_embeddings": 16}},
+        "layer": {
+            "dense": {"mlp": {"width": 48}},
+            "sparse": {"moe": {"experts": 16, "chosen": 3, "width": 24, "shared": shared}},
+        },
+    }
+
+
 SHRUNK: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "opt-350m": (
         {
@@ -144,61 +174,21 @@ SHRUNK: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
         },
     ),
     "deepseek-v3": (
-        {
-            "first": ["dense"],
-            "latent": {"heads": 4, "latent": 24, "plain": 8, "rotary": 8, "value_width": 12, "query_rank": 20},
-            "positions": {"scaling": {"original_max_position_embeddings": 16}},
-            "layer": {
-                "dense": {"mlp": {"width": 48}},
-                "sparse": {"moe": {"experts": 16, "chosen": 3, "width": 24, "shared": 24}},
-            },
-        },
+        latent_preset(shared=24),
         {
             "model_type": "deepseek_v3",
-            "hidden_size": 64,
-            "num_attention_heads": 4,
-            "num_key_value_heads": 4,
-            "kv_lora_rank": 24,
-            "qk_nope_head_dim": 8,
-            "qk_rope_head_dim": 8,
-            "v_head_dim": 12,
-            "q_lora_rank": 20,
-            "intermediate_size": 48,
-            "moe_intermediate_size": 24,
-            "n_routed_experts": 16,
-            "num_experts_per_tok": 3,
+            **LATENT,
             "n_shared_experts": 1,
-            "first_k_dense_replace": 1,
             "rms_norm_eps": 1e-6,
             "rope_parameters": {**YARN, "rope_theta": 10000.0, "original_max_position_embeddings": 16},
         },
     ),
     "deepseek-v2": (
-        {
-            "first": ["dense"],
-            "latent": {"heads": 4, "latent": 24, "plain": 8, "rotary": 8, "value_width": 12, "query_rank": 20},
-            "positions": {"scaling": {"original_max_position_embeddings": 16}},
-            "layer": {
-                "dense": {"mlp": {"width": 48}},
-                "sparse": {"moe": {"experts": 16, "chosen": 3, "width": 24, "shared": 48}},
-            },
-        },
+        latent_preset(shared=48),
         {
             "model_type": "deepseek_v2",
-            "hidden_size": 64,
-            "num_attention_heads": 4,
-            "num_key_value_heads": 4,
-            "kv_lora_rank": 24,
-            "qk_nope_head_dim": 8,
-            "qk_rope_head_dim": 8,
-            "v_head_dim": 12,
-            "q_lora_rank": 20,
-            "intermediate_size": 48,
-            "moe_intermediate_size": 24,
-            "n_routed_experts": 16,
-            "num_experts_per_tok": 3,
+            **LATENT,
             "n_shared_experts": 2,
-            "first_k_dense_replace": 1,
             "topk_method": "group_limited_greedy",
             "n_group": 8,
             "topk_group": 3,

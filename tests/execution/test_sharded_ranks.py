@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from execution.families import LATENT, SMALL
 
 import assay
 from assay.rewrites.plan import Plan
@@ -16,14 +17,6 @@ torch = pytest.importorskip("torch")
 
 from assay.execution.ranks import among, ranks_here  # noqa: E402
 
-SMALL: dict[str, Any] = {
-    "hidden_size": 32,
-    "intermediate_size": 48,
-    "num_hidden_layers": 2,
-    "num_attention_heads": 4,
-    "num_key_value_heads": 2,
-    "vocab_size": 101,
-}
 CONFIGS: dict[str, dict[str, Any]] = {
     "gpt2": {"n_embd": 32, "n_layer": 2, "n_head": 4, "vocab_size": 101},
     "llama": SMALL,
@@ -36,22 +29,7 @@ CONFIGS: dict[str, dict[str, Any]] = {
     | {"new_decoder_architecture": True, "num_kv_heads": 2},
     "mixtral": SMALL | {"num_local_experts": 4},
     "gpt_oss": SMALL | {"head_dim": 16, "num_local_experts": 4, "num_experts_per_tok": 2, "sliding_window": 5},
-    "deepseek_v3": SMALL
-    | {
-        "moe_intermediate_size": 24,
-        "num_key_value_heads": 4,
-        "q_lora_rank": 24,
-        "kv_lora_rank": 16,
-        "qk_rope_head_dim": 8,
-        "qk_nope_head_dim": 16,
-        "v_head_dim": 12,
-        "n_routed_experts": 8,
-        "num_experts_per_tok": 3,
-        "n_group": 4,
-        "topk_group": 2,
-        "first_k_dense_replace": 1,
-        "n_shared_experts": 2,
-    },
+    "deepseek_v3": LATENT | {"num_hidden_layers": 2},
     "bert": {k: v for k, v in SMALL.items() if k != "num_key_value_heads"},
 }
 RECURRENT: dict[str, Any] = {"hidden_size": 32, "vocab_size": 101, "num_hidden_layers": 2, "pad_token_id": None}
