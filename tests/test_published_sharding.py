@@ -14,7 +14,7 @@ import pytest
 from published_rows import Row, found, model_of, needs_rows, rows
 
 import assay
-from assay.readings.order import carried, in_order
+from assay.readings.order import in_order
 from assay.readings.precision import precision
 from assay.readings.setting import setting
 from assay.readings.states import States, states
@@ -24,7 +24,7 @@ from assay.records import replace
 from assay.rewrites.plan import Plan
 from assay.rewrites.policies import executed
 from assay.rewrites.shard import shard
-from assay.spec import Block, Model
+from assay.spec import Block, Model, carried
 
 NORMS = 2  # of a layer
 STATISTICS = 2 * 4  # bytes a row of a norm: a mean and a reciprocal deviation in float32
@@ -33,7 +33,7 @@ STATISTICS = 2 * 4  # bytes a row of a norm: a mean and a reciprocal deviation i
 def kept_in_a_layer(model: Model, batch: Any, tokens: Any) -> Any:
     """Bytes that autograd keeps of the second layer."""
     asked = setting(model, batch=batch, tokens=tokens)
-    run = Traced(asked, carried(model), precision("fp16"), "cuda")
+    run = Traced(asked, carried(model.segments), precision("fp16"), "cuda")
     for segment, layer, _ in in_order(model.segments):
         run.layer(segment, layer)
     return sum(op.saved for segment, ops in run.finish() for op in ops if op.layer == 1 and op.saved is not None)

@@ -243,6 +243,17 @@ class Model:
         return "\n\n".join([self.name, *map(str, self.segments)])
 
 
+def carried(segments: Iterable[Segment]) -> frozenset[str]:
+    """Names that some block reads and does not make before: what is carried from layer to layer."""
+    found = {"x"}
+    for segment in segments:
+        made: set[str] = set()
+        for op in segment.block.ops:
+            found |= {operand.name for operand in op.activations} - made
+            made.add(op.name)
+    return frozenset(found)
+
+
 def check_model(value: object) -> None:
     """Raises SettingError for what is no Model, with what makes one of it."""
     if not isinstance(value, Model):

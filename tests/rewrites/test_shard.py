@@ -10,11 +10,12 @@ import pytest
 from sparse_configs import INKLING1
 
 import assay
+from assay.errors import SettingError
 from assay.kinds import check
 from assay.readings.states import states
 from assay.rewrites.plan import Plan, Rank
 from assay.rewrites.shard import shard
-from assay.spec import Model, check_names
+from assay.spec import Model, carried, check_names
 
 B, N = 2, 64
 # families with what every tensor rank holds whole: norms go without saying
@@ -416,3 +417,21 @@ def test_one_rank_is_the_model() -> None:
     assert (rank.name, rank.count, rank.model) == ("the one rank", 1, model)
     assert Plan(data=2, tensor=4, pipeline=8).world == 64
     assert str(Plan(data=2, zero=3, tensor=4, sequence=True)) == "data 2, tensor 4, zero 3, sequence"
+
+
+@pytest.mark.parametrize("name", sorted(REPLICATED))
+@pytest.mark.parametrize("sequence", [False, True])
+def test_what_ranks_exchange_is_read(name: str, sequence: bool) -> None:
+    """Parts of a sum that were read as they are are not added up once more."""
+    try:
+        ranks = shard(assay.load(name), Plan(tensor=2, sequence=sequence))
+    except SettingError:
+        pytest.skip("tokens are not divided here, as the error says")
+    for rank in ranks:
+        onward = carried(rank.model.segments)
+        for segment in rank.model.segments:
+            ops = segment.block.ops
+            for index, op in enumerate(ops):
+                later = [t.name for after in ops[index + 1 :] for t in after.activations]
+                statistics = "_row" in op.name  # of a norm: what is made of them is the norm's
+                assert op.attr("over") is None or op.name in later or op.name in onward or statistics, op

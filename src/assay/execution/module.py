@@ -21,11 +21,11 @@ from assay.execution.storage import Tree, Weights, allocate
 from assay.execution.weights import load_weights, save_weights
 from assay.kinds import kind_of
 from assay.readings.binding import bind, placed
-from assay.readings.order import MEMORY, carried, halves, in_order, unordered
+from assay.readings.order import MEMORY, halves, in_order, unordered
 from assay.readings.setting import Setting, encoded, setting
 from assay.records import dataclass, replace
 from assay.rewrites.fuse import fuse
-from assay.spec import Block, Model, Op, Segment
+from assay.spec import Block, Model, Op, Segment, carried
 
 for _module in (
     "collective",
@@ -118,7 +118,7 @@ class Executable(Tree):
         allocate(self, model, dtype, device)
         encoders, rest = halves(model)
         self.paired = bool(encoders)
-        needed = carried(model)
+        needed = carried(model.segments)
         self.source_plan = handed_on(self._layers(encoders, needed), {"x"})  # which the decoder reads as memory
         self.towers = self._towers(model, needed)
         beside = {id(s) for tower in self.towers.values() for s in tower.segments} | _comparing(model)
@@ -237,7 +237,7 @@ class Executable(Tree):
     def each(self) -> list[Layer]:
         """The plan where every text of a batch has positions of its own."""
         if self._each is None:
-            needed = carried(self._runs)
+            needed = carried(self._runs.segments)
             changed = {id(s): per_text(s) for s in self._runs.segments}
             again = {id(new): self._layers([new], needed) for old, new in changed.items() if id(new) != old}
             rows = {id(s): iter(again.get(id(changed[id(s)]), ())) for s in self._runs.segments}

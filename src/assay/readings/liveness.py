@@ -18,12 +18,12 @@ from assay.kinds.training.rows import in_float32, leaves
 from assay.kinds.training.values import BEFORE, CACHE, STATES, Keeping
 from assay.readings.binding import placed
 from assay.readings.generate import chosen
-from assay.readings.order import carried, halves, in_order
+from assay.readings.order import halves, in_order
 from assay.readings.passing import Forward
 from assay.readings.setting import Setting
 from assay.records import dataclass, field
 from assay.size import Size, Table, largest, whole
-from assay.spec import Model, Op, Segment
+from assay.spec import Model, Op, Segment, carried
 
 STREAM, SHARED, SCORES, LOGITS = "residual stream", "masks and positions", "attention scores", "logits"
 GIVEN = "inputs"
@@ -114,7 +114,7 @@ def liveness(
     """
     tape = Tape(dtype, device=device)
     tape.grads, tape.cache, tape.shuffles = False, cache, shuffles
-    run = _Run(asked, carried(model), tape, frozenset(holds))
+    run = _Run(asked, carried(model.segments), tape, frozenset(holds))
     run.whole(model)
     return run.told()
 

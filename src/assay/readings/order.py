@@ -59,14 +59,3 @@ def _stacked(segments: Sequence[Segment]) -> Iterator[tuple[Segment, int | None,
         else:
             for turn in range(segment.passes):
                 yield from ((segment, layer, turn) for layer in segment.layers or (None,))
-
-
-def carried(model: Model) -> frozenset[str]:
-    """Names that some block reads and does not make before: what is carried from layer to layer."""
-    found = {"x"}
-    for segment in model.segments:
-        made: set[str] = set()
-        for op in segment.block.ops:
-            found |= {operand.name for operand in op.activations} - made
-            made.add(op.name)
-    return frozenset(found)

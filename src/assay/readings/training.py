@@ -12,7 +12,7 @@ from assay.kinds.training.values import INDEX
 from assay.readings.binding import as_model
 from assay.readings.conventions import convention as convention_of
 from assay.readings.count import add_parts
-from assay.readings.order import MEMORY, carried, halves, in_order, unordered
+from assay.readings.order import MEMORY, halves, in_order, unordered
 from assay.readings.passing import Forward, Ran
 from assay.readings.precision import Precision
 from assay.readings.precision import precision as precision_of
@@ -21,7 +21,7 @@ from assay.readings.setting import Setting, setting
 from assay.records import dataclass, field
 from assay.rewrites.fuse import fuse
 from assay.size import Size
-from assay.spec import Block, Model, Op, Segment
+from assay.spec import Block, Model, Op, Segment, carried
 
 Parts = Mapping[str, Size]
 ATTENTION = ("plain", "fused")  # op by op, or in one kernel wherever one can run it
@@ -194,7 +194,7 @@ def trace(
     """
     if stored and (why := unordered(model.segments)) is not None:
         raise SettingError(f"what a step of {model.name} keeps is not known: {why}")
-    run = (Traced if stored else Priced)(asked, carried(whole or model), policy or precision_of("fp32"))
+    run = (Traced if stored else Priced)(asked, carried((whole or model).segments), policy or precision_of("fp32"))
     encoders, rest = halves(model)
     if encoders:
         for segment, layer, _ in in_order(encoders):

@@ -16,14 +16,14 @@ from assay.errors import KindError
 from assay.kinds import kind_of
 from assay.kinds.training import INPUT, MADE, WEIGHT, Passing, Store, Value, hands_on, rule_of, width_of
 from assay.kinds.training import passes as has_gradient
-from assay.readings.order import carried, halves, in_order, unordered
+from assay.readings.order import halves, in_order, unordered
 from assay.readings.passing import Ran as Layer
 from assay.readings.precision import Precision
 from assay.readings.setting import Setting
 from assay.readings.training import Traced
 from assay.records import dataclass
 from assay.size import Size, largest, maximum, minimum
-from assay.spec import Block, Model, Op, Segment, Tensor
+from assay.spec import Block, Model, Op, Segment, Tensor, carried
 
 Place = tuple[int, int]
 LOSS = "head.loss"  # the part of the ops behind the logits
@@ -89,7 +89,7 @@ class Walk(Traced):
     """
 
     def __init__(self, model: Model, asked: Setting, policy: Precision, device: str, accumulated: bool = False) -> None:
-        super().__init__(asked, carried(model), policy, device)
+        super().__init__(asked, carried(model.segments), policy, device)
         self.model = model
         self.policy = policy
         self.accumulated = accumulated

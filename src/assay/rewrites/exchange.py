@@ -21,14 +21,20 @@ _INDEX = ("ids", "at", "type")  # they have no gradient
 
 
 class Exchange:
-    """The ops of one block as they are rewritten. `states` says how tensors are held, from block to block."""
+    """The ops of one block as they are rewritten. `states` says how tensors are held, from block to block.
 
-    def __init__(self, block: Block, split: Split, plan: Plan, states: dict[str, str], name: str) -> None:
+    `carried` are names that blocks leave for each other.
+    """
+
+    def __init__(
+        self, block: Block, split: Split, plan: Plan, states: dict[str, str], name: str, carried: frozenset[str]
+    ) -> None:
         self.block = block
         self.split = split
         self.plan = plan
         self.states = states
         self.name = name
+        self.carried = carried
         self.ops: list[Op] = []
         self.index = 0
         self.stored: dict[str, Weight] = dict(block.stored)
@@ -42,7 +48,7 @@ class Exchange:
         for index, op in enumerate(self.block.ops):
             self.index = index
             self._op(op)
-        for name in [name for name in self.axes if self.states[name] == PART]:
+        for name in [name for name in self.axes if self.states[name] == PART and self._leaves(name)]:
             self._summed(name)
         if self.plan.sequence and self.states.get("x") == WHOLE and "x" in self.axes:
             self._scattered("x")
@@ -53,6 +59,13 @@ class Exchange:
         experts = {} if self.split.experts is None else {HERE: self.split.experts}
         sizes = {**self.block.sizes, **self.split.sizes, **experts}
         return replace(self.block, ops=tuple(self.ops), stored=self.stored, sizes=sizes)
+
+    def _leaves(self, name: str) -> bool:
+        """True for what another block reads, or nobody has read yet: parts of a sum may have been read as they are."""
+        if name in self.carried:
+            return True
+        made = max(index for index, op in enumerate(self.ops) if op.name == name)
+        return not any(name in {t.name for t in op.activations} for op in self.ops[made + 1 :])
 
     # --- one op ---
 

@@ -15,7 +15,7 @@ from assay.rewrites.exchange import ROWS, Exchange
 from assay.rewrites.plan import Plan, Rank
 from assay.rewrites.split import split_of, vocabulary_axes
 from assay.size import Size, ceil_div, is_integer
-from assay.spec import Block, Model, Op, Place, Segment, check_model
+from assay.spec import Block, Model, Op, Place, Segment, carried, check_model
 
 TOWER = "tower"
 
@@ -93,15 +93,16 @@ def _divided(model: Model, plan: Plan, vocabulary: int) -> tuple[Segment, ...]:
     if plan.tensor == 1 and plan.expert == 1:
         return model.segments
     states: dict[str, str] = {}
+    handed = carried(model.segments)
     made = []
     for segment in model.segments:
         if _is_tower(segment):
             made.append(segment)
             continue
         axes = {**segment.axes, ROWS: _tokens(segment, plan, model.name)} if plan.sequence else segment.axes
-        block = _block(segment.block, plan, vocabulary, states, model.name)
+        block = _block(segment.block, plan, vocabulary, states, model.name, handed)
         other = segment.absorbed
-        absorbed = None if other is None else _block(other, plan, vocabulary, dict(states), model.name)
+        absorbed = None if other is None else _block(other, plan, vocabulary, dict(states), model.name, handed)
         made.append(replace(segment, block=block, axes=axes, absorbed=absorbed))
     return tuple(made)
 
@@ -116,8 +117,10 @@ def _tokens(segment: Segment, plan: Plan, name: str) -> Place:
     return (tokens, 1, plan.tensor)
 
 
-def _block(block: Block, plan: Plan, vocabulary: int, states: dict[str, str], name: str) -> Block:
-    return Exchange(block, split_of(block, plan, vocabulary, name), plan, states, name).run()
+def _block(
+    block: Block, plan: Plan, vocabulary: int, states: dict[str, str], name: str, handed: frozenset[str]
+) -> Block:
+    return Exchange(block, split_of(block, plan, vocabulary, name), plan, states, name, handed).run()
 
 
 def _is_tower(segment: Segment) -> bool:
