@@ -7,20 +7,13 @@ import warnings
 from typing import Any
 
 import pytest
+from execution.families import SMALL
 
 import assay
 from assay.spec import Block, parse_lines
 
 torch = pytest.importorskip("torch")
 
-SMALL = {
-    "hidden_size": 32,
-    "num_hidden_layers": 2,
-    "num_attention_heads": 4,
-    "num_key_value_heads": 2,
-    "vocab_size": 101,
-    "intermediate_size": 48,
-}
 CONFIGS: dict[str, dict[str, Any]] = {
     "llama": {"model_type": "llama", **SMALL},
     "qwen3": {"model_type": "qwen3", "head_dim": 8, **SMALL},

@@ -7,6 +7,7 @@ import warnings
 from typing import Any
 
 import pytest
+from execution.families import SMALL
 
 import assay
 from assay.readings.precision import precision as precision_of
@@ -15,14 +16,6 @@ from assay.readings.training import trace, trained
 from assay.rewrites.policies import READ, executed
 from assay.spec import Block, parse_lines
 
-SMALL = {
-    "hidden_size": 32,
-    "num_hidden_layers": 2,
-    "num_attention_heads": 4,
-    "num_key_value_heads": 2,
-    "vocab_size": 101,
-    "intermediate_size": 48,
-}
 CONFIGS: dict[str, dict[str, Any]] = {
     "llama": {"model_type": "llama", **SMALL},
     "qwen2": {"model_type": "qwen2", "tie_word_embeddings": True, **SMALL},
