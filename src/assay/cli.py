@@ -10,7 +10,7 @@ import os
 import sys
 
 from assay.commands import COMMANDS
-from assay.errors import AssayError
+from assay.errors import AssayError, SourceError
 
 TYPE_CHECKING = False  # as in `assay` itself: all else is imported once nothing is collected any more
 if TYPE_CHECKING:
@@ -47,7 +47,16 @@ def _command(name: str, words: list[str]) -> Answer:
     """The answer of a command, whose module is imported for it alone."""
     from importlib import import_module
 
-    answer: Answer = import_module(f"assay.commands.{name}").run(words)
+    command = import_module(f"assay.commands.{name}")
+    try:
+        answer: Answer = command.run(words)
+    except SourceError:  # of a file, whose keys are no options
+        raise
+    except AssayError as error:
+        from assay.commands.frame import Parser
+        from assay.report.meant import as_typed
+
+        raise AssayError(as_typed(str(error), Parser.options())) from None
     return answer
 
 

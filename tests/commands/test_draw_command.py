@@ -31,7 +31,7 @@ def test_files(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
         (("no-such-model",), "no-such-model"),
         (("gpt-2", "--out", "a.png"), "a.png is no picture's name; it must end in .svg, .mmd, .md or .txt"),
         (("gpt-2", "--out", "no/such/folder/a.svg"), "no/such/folder/a.svg cannot be written"),
-        (("gpt-2", "--tokens", "2k"), "past + tokens is 2000; GPT-2 has"),
+        (("gpt-2", "--tokens", "2k"), "--past + --tokens is 2000; GPT-2 has"),
         (("gpt-2", "--json"), "unrecognized arguments: --json"),
         (("gpt-2", "--convention", "none"), "none"),
     ],

@@ -54,11 +54,11 @@ def test_json_is_what_python_gives(capsys: pytest.CaptureFixture[str]) -> None:
         (("--dropout", "x"), "assay: --dropout is 'x'; it must be a rate from 0 to below 1, such as 0.1 or 10%"),
         (("--dropout", "nan"), "assay: --dropout is 'nan'; it must be a rate from 0 to below 1"),
         (("--dropout", "-1"), "assay: --dropout is '-1'; it must be a rate from 0 to below 1"),
-        (("--dropout", "1"), "assay: dropout is 1.0; a rate from 0 to below 1"),
-        (("--recompute", "most"), "assay: recompute is 'most'; known: none, attention, layer"),
+        (("--dropout", "1"), "assay: --dropout is 1.0; a rate from 0 to below 1"),
+        (("--recompute", "most"), "assay: --recompute is 'most'; known: none, attention, layer"),
         (("--recompute", "0"), "assay: --recompute is 0; it must be an integer of at least 1"),
-        (("--precision", "fp7"), "assay: precision is 'fp7'; known: fp32, bf16"),
-        (("--policy", "serving"), "assay: policy is 'serving'; known: ours, transformers"),
+        (("--precision", "fp7"), "assay: --precision is 'fp7'; known: fp32, bf16"),
+        (("--policy", "serving"), "assay: --policy is 'serving'; known: ours, transformers"),
     ],
 )
 def test_mistakes(capsys: pytest.CaptureFixture[str], words: tuple[str, ...], line: str) -> None:
@@ -97,7 +97,7 @@ def test_adapters_alone_are_trained(capsys: pytest.CaptureFixture[str]) -> None:
     ("words", "line"),
     [
         (("--train", "--weights", "nf4"), "assay: --weights is an option of inference, without --train"),
-        (("--train", "--lora", "8", "--weights", "nf5"), "assay: weights is 'nf5'; known: fp64, fp32"),
+        (("--train", "--lora", "8", "--weights", "nf5"), "assay: --weights is 'nf5'; known: fp64, fp32"),
         (("--train", "--lora", "0"), "assay: --lora is 0; it must be an integer of at least 1"),
         (("--lora", "8"), "assay: --lora is an option of --train"),
     ],

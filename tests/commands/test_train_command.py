@@ -120,8 +120,8 @@ def test_days_buy_tokens(capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        ((), "a run is told by one of --tokens, --budget and --gpu-days; see assay train --help"),
-        (("--tokens", "1T", "--budget", "1e24"), "a run is told by one of --tokens, --budget and --gpu-days"),
+        ((), "give --tokens, --budget or --gpu-days; see assay train --help"),
+        (("--tokens", "1T", "--budget", "1e24"), "give --tokens, --budget or --gpu-days"),
         (("--tokens", "1T", "--gpu", "h100", "--mfu", "-0.4"), "--mfu is '-0.4'; it must be a number above 0"),
         (("--tokens", "1T", "--gpu", "h100", "--mfu", "0"), "--mfu is '0'; it must be a number above 0"),
         (
@@ -131,7 +131,7 @@ def test_days_buy_tokens(capsys: pytest.CaptureFixture[str]) -> None:
         (("--tokens", "1T", "--gpu", "h100", "--mfu", "40"), "mfu is 40; it must be a fraction .*; 40 % is 0.4"),
         (
             ("--tokens", "1T", "--gpu", "h100"),
-            "a run needs mfu, a fraction such as 0.4",
+            "a run needs --mfu, a fraction such as 0.4",
         ),
         (
             ("--tokens", "1T", "--gpu", "h100", "--mfu", "0.4", "--gpus", "0"),
@@ -143,11 +143,14 @@ def test_days_buy_tokens(capsys: pytest.CaptureFixture[str]) -> None:
             "NVIDIA V100 .* has no products in bf16",
         ),
         (("--tokens", "1T", "--gpu", "h100", "--mfu", "0.4", "--dtype", "f"), "dtype is 'f'; known: fp64"),
-        (("--tokens", "1T", "--price", "2"), "price: of which chip"),
-        (("--tokens", "1T", "--gpus", "8"), "gpus: of which chip"),
+        (("--tokens", "1T", "--price", "2"), "--price needs a chip"),
+        (("--tokens", "1T", "--gpus", "8"), "--gpus needs a chip"),
         (("--tokens", "1T", "--optimizer", "muon"), "--optimizer is of the steps that --step-tokens N counts"),
-        (("--tokens", "1M", "--step-tokens", "4M"), "step_tokens is 4000000; the whole run has 1000000 tokens"),
-        (("--budget", "1e16", "--step-tokens", "4M"), r"step_tokens is 4000000; the whole run has \d+(\.\d+)? tokens"),
+        (("--tokens", "1M", "--step-tokens", "4M"), "--step-tokens is 4000000; the whole run has 1000000 tokens"),
+        (
+            ("--budget", "1e16", "--step-tokens", "4M"),
+            r"--step-tokens is 4000000; the whole run has \d+(\.\d+)? tokens",
+        ),
         (("--tokens", "1T", "--lengths", "512:"), "--lengths is '512:'; it must be a list such as"),
         (("--tokens", "1T", "--lengths", "512:x"), "--lengths, a number of sequences is 'x'"),
         (("--tokens", "1T", "--lengths", "0"), "--lengths is 0; it must be an integer of at least 1"),

@@ -64,3 +64,35 @@ def test_a_counted_step_prints_its_figures(tokens: object) -> None:
     printed = figures(step)
     assert printed["forward FLOPs"] in (str(step.forward), f"{step.forward:,}" if isinstance(tokens, int) else "")
     assert printed["saved bytes"] in (str(step.saved), f"{step.saved:,}" if isinstance(tokens, int) else "")
+
+
+def test_memory_prints_its_parts() -> None:
+    held = assay.memory(assay.load("llama-3-8b"), 2, 512, chunk=100, page=16)
+    printed = str(held).splitlines()
+    assert printed[0] == "batch 2 · tokens 512 · past 0 · attention fused · policy serving"
+    assert figures(held) == {f"{part.name} bytes": f"{part.bytes:,}" for part in held.parts} | {
+        "total bytes": f"{held.total:,}"
+    }
+    assert printed[-1].endswith(f"the fullest pass: {held.at.name}")
+
+
+def test_a_chip_prints_its_figures() -> None:
+    one = assay.chip("h100")
+    assert str(one).splitlines()[0] == "NVIDIA H100 SXM5 80 GB · h100-sxm"
+    assert figures(one) == {
+        "memory": f"{one.memory:,}",
+        "bandwidth": f"{one.bandwidth:,}",
+        "interconnect": f"{one.interconnect:,}",
+        **{dtype: f"{rate:,}" for dtype, rate in one.rates.items()},
+        "power": f"{one.power:g}",
+    }
+
+
+def test_a_design_prints_what_it_was_asked_for() -> None:
+    best = assay.design(parameters=10**9)[0]
+    assert str(best).startswith(f"{best.name} · off ")
+    assert figures(best) == {
+        "parameters": f"{best.count.parameters.total:,}",
+        "FLOPs a token": f"{best.count.flops_per_token:,}",
+        "cache bytes a token": f"{best.count.cache.marginal_bytes_per_token:,}",
+    }

@@ -31,7 +31,7 @@ def run(words: list[str]) -> Answer:
     model_options(parser)
     parser.add_argument("words", metavar="WORD", nargs="*", help="figures and at most one part, in any order")
     setting_options(parser)
-    parser.add_argument("--format", metavar="HOW", default="terminal", help="terminal (the default), markdown or latex")
+    parser.add_argument("--format", metavar="HOW", default="terminal", help="terminal (default), markdown or latex")
     args = parser.parse_args(words)
     style = style_of_stdout()
     if args.convention == "list":

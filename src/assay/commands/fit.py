@@ -27,9 +27,9 @@ examples:
   assay fit llama-3-70b --gpu h100 --train --tensor 8 --sequence --pipeline 4 --data 2 --zero 1"""
 
 _MACHINES = {
-    "gpus": Option("N", "how many; as many as the plan has if not given", size()),
-    "reserve": Option("BYTES", "not for the model: what a matrix library was measured to hold if not given", size(0)),
-    "utilization": Option("F", "the share of its memory that may be used, 0.9 or 90%%; all if not given", share),
+    "gpus": Option("N", "how many (default: those of the plan)", size()),
+    "reserve": Option("BYTES", "kept from the model (default: what a matrix library was measured to hold)", size(0)),
+    "utilization": Option("F", "the share of its memory that may be used, 0.9 or 90%% (default: all)", share),
 }
 _ASKED = (
     SEQUENCE
@@ -43,16 +43,16 @@ _FORMAT = Option("FORMAT", "fp8, int4, … of all; or fp8-blocks, int8-rows, gpt
 _INFERENCE = (
     DTYPES
     | {"weights": _FORMAT}
-    | {"prompts": Option("N", "prompts read at a time; the whole batch if not given", size())}
+    | {"prompts": Option("N", "prompts read at a time (default: the whole batch)", size())}
     | SERVED
 )
 _PLAN = {
     "tensor": Option("T", "ranks that divide heads, inner widths and vocabulary", size()),
     "sequence": Option("", "they divide the tokens of norms and residual stream, too"),
     "pipeline": Option("P", "stages of layers", size()),
-    "microbatches": Option("M", "that pass the stages in a step; as many as stages if not given", size()),
+    "microbatches": Option("M", "that pass the stages in a step (default: one a stage)", size()),
     "expert": Option("E", "ranks that divide routed experts among them", size()),
-    "expert_tensor": Option("T", "ranks that divide each routed expert; as --tensor if not given", size()),
+    "expert_tensor": Option("T", "ranks that divide each routed expert (default: --tensor)", size()),
     "data": Option("D", "replicas, each with a batch of its own", size()),
     "zero": Option("Z", "what replicas divide: 1 optimizer states, 2 gradients too, 3 parameters too", size(0)),
 }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from argparse import ArgumentParser, RawDescriptionHelpFormatter
-from typing import Any, NoReturn
+from typing import Any, ClassVar, NoReturn
 
 from assay.commands import COMMANDS
 from assay.errors import SettingError
@@ -13,7 +13,9 @@ Answer = str | tuple[str, int]  # what to print, and an exit code other than 0
 
 
 class Parser(ArgumentParser):
-    """One line for a mistake; options in full only."""
+    """One line for a mistake; options in full only. The last that was made is the command's."""
+
+    last: ClassVar[Parser | None] = None
 
     def __init__(self, prog: str, usage: str, description: str, epilog: str = "") -> None:
         super().__init__(
@@ -26,6 +28,13 @@ class Parser(ArgumentParser):
             add_help=False,
         )
         self.add_argument("-h", "--help", action="help", help="show this and exit")
+        Parser.last = self
+
+    @staticmethod
+    def options() -> list[str]:
+        """The options of the command that runs."""
+        made = Parser.last
+        return [] if made is None else [option for action in made._actions for option in action.option_strings]
 
     def parse_args(self, args: Any = None, namespace: Any = None) -> Any:
         """The arguments; `--batch=--`, of which argparse makes an empty list, is a mistake."""

@@ -28,7 +28,7 @@ from assay.report.table import style_of_stdout
 SAYS = """\
 What inference holds, in bytes: weights by their format, the cache as the architecture needs it and as pages
 take it, states of recurrences, and at the fullest moment of a pass activations and logits. The moment is
-found op by op: each tensor is there from the op that makes it to the last that reads it.
+found op by op: each tensor is alive from the op that makes it to the last that reads it.
 
 With --train what a training step holds: parameters, gradients, the optimizer's states, what the layers keep
 for the backward pass, the loss, and the peak of the step with its moments."""
@@ -43,19 +43,17 @@ examples:
   assay memory llama-3-8b --train --tokens 8192 --precision mixed --recompute layer --logits-chunk 1024
   assay memory llama-3-8b --train --tokens 2048 --lora 16 --weights nf4 --recompute layer"""
 
-_SETTING = (
-    BATCH | LENGTHS | {"generate": Option("N", "steps of one token behind them; 0 if not given", size(0))} | SHOWN
-)
+_SETTING = BATCH | LENGTHS | {"generate": Option("N", "decode steps after them (default 0)", size(0))} | SHOWN
 _HOW = (
-    {"policy": Option("WHOSE", "serving (the default), ours, or transformers (the default of a step)")}
+    {"policy": Option("WHOSE", "serving (default), ours, or transformers (default with --train)")}
     | KERNEL
     | SERVED
     | DTYPES
-    | {"compute": Option("DTYPE", "of activations; the weights' if not given, bf16 where that is narrower")}
+    | {"compute": Option("DTYPE", "of activations (default: that of the weights, bf16 where it is narrower)")}
 )
 _STEP = STEP | {
-    "device": Option("NAME", "cuda (the default) or cpu"),
-    "workspace": Option("N", "bytes of the matrix library; 68 MB on a GPU if not given, measured", size(0)),
+    "device": Option("NAME", "cuda (default) or cpu"),
+    "workspace": Option("N", "bytes of the matrix library (default on a GPU: 68 MB, measured)", size(0)),
 }
 _INFERENCE = ("past", "context", "generate", *SERVED, *DTYPES, "compute")  # what a step has not
 

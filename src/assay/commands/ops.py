@@ -52,10 +52,10 @@ def attention(words: list[str]) -> str:
     usage = "assay ops attention [options]"
     parser = Parser("assay ops attention", usage, SAYS.partition("\n\n")[2], EXAMPLES)
     size = "SIZE or a letter"
-    parser.add_argument("--tokens", metavar="N", default="n", help=f"queries and keys: {size}, n if not given")
+    parser.add_argument("--tokens", metavar="N", default="n", help=f"queries and keys: {size} (default n)")
     parser.add_argument("--qk-width", metavar="K", default="d_k", help=f"width of queries and keys: {size}")
     parser.add_argument("--v-width", metavar="V", default="d_v", help=f"width of values: {size}")
-    parser.add_argument("--heads", metavar="H", help=f"heads side by side: {size}; one if not given")
+    parser.add_argument("--heads", metavar="H", help=f"heads side by side: {size} (default 1)")
     parser.add_argument("--json", action="store_true", help="one object of JSON")
     args = parser.parse_args(words)
 

@@ -86,28 +86,28 @@ def _setting(name: str, value: str, says: str) -> Options:
     return {name: Option(value, says, size(SIZES[name]))}
 
 
-BATCH = _setting("batch", "B", "sequences; 1 if not given")
+BATCH = _setting("batch", "B", "sequences (default 1)")
 LENGTHS = (
-    _setting("tokens", "N", "tokens processed now; 2,048 if not given, or the position table's rows")
-    | _setting("past", "P", "tokens before them, in the cache; 0 if not given")
+    _setting("tokens", "N", "new tokens of each sequence (default 2,048, or the rows of a shorter position table)")
+    | _setting("past", "P", "tokens before them, in the cache (default 0)")
     | _setting("context", "C", "past and present together, in place of --past")
 )
 SHOWN = (  # beside a text
-    _setting("source", "M", "source tokens of an encoder-decoder; as many as of the target if not given")
-    | _setting("images", "I", "images (or sounds) of each sequence, where the model has a tower; 0 if not given")
-    | _setting("sounds", "S", "sounds of each sequence, where the model has towers of both; 0 if not given")
+    _setting("source", "M", "source tokens of an encoder-decoder (default: as many as the target's)")
+    | _setting("images", "I", "images (or sounds) of each sequence, where the model has a tower (default 0)")
+    | _setting("sounds", "S", "sounds of each sequence, where the model has towers of both (default 0)")
     | _setting("image_tokens", "T", "tokens that one image makes, where images may have any size")
 )
-LATENT = {"latent": Option("HOW", "latent attention: expanded (the default) or absorbed")}
-CONVENTION = {"convention": Option("NAME", "what a FLOP is: matmul (the default); list explains all")}
+LATENT = {"latent": Option("HOW", "latent attention: expanded (default) or absorbed")}
+CONVENTION = {"convention": Option("NAME", "what a FLOP is: matmul (default); list explains all")}
 DTYPES = {
-    "weights": Option("DTYPE", "of the weights: fp32, bf16, fp8, int4, …; the config's if not given"),
+    "weights": Option("DTYPE", "of the weights: fp32, bf16, fp8, int4, … (default: the config's)"),
     "cache": Option(
-        "DTYPE", "of keys, values and convolution states; the weights' if not given, bf16 where that is narrower"
+        "DTYPE", "of keys, values and convolution states (default: that of the weights, bf16 where it is narrower)"
     ),
-    "state": Option("DTYPE", "of recurrent states; fp32 if not given"),
+    "state": Option("DTYPE", "of recurrent states (default fp32)"),
 }
-LOGITS = {"logits": Option("WHICH", "positions that get logits: all (the default) or last")}
+LOGITS = {"logits": Option("WHICH", "positions that get logits: all (default) or last")}
 SETTING = BATCH | LENGTHS | SHOWN | LOGITS | LATENT | CONVENTION | DTYPES
 
 

@@ -29,7 +29,7 @@ def run(words: list[str]) -> Answer:
     parser.add_argument(
         "--context",
         metavar="C,C,…",
-        help=f"lengths of prompts, or a range such as 1k:64k; {LENGTHS} if not given, as far as positions go",
+        help=f"lengths of prompts, or a range such as 1k:64k (default {LENGTHS}, as far as positions go)",
     )
     setting_options(parser, lengths=False)
     args = parser.parse_args(words)

@@ -63,14 +63,14 @@ _RUN = (
     | CONVENTION
 )
 _MACHINES = GPU | {
-    "gpus": Option("N", "how many; 1 if not given", size()),
+    "gpus": Option("N", "how many (default 1)", size()),
     "mfu": Option("F", "the share of the peak that the model's own work reaches: 0.4 or 40%%", share),
     "tokens_per_second": Option("R", "in place of it, what was measured, of all chips together", parse_number),
-    "dtype": Option("DTYPE", "of matrix products; bf16 if not given, fp16 where a chip has no bf16"),
+    "dtype": Option("DTYPE", "of matrix products (default bf16, fp16 where a chip has no bf16)"),
     "peak_flops": Option("F", "FLOP/s of one chip, in place of --gpu", parse_number),
     "price": Option("P", "of one chip an hour, in any currency", parse_number),
-    "power": Option("W", "watts a chip; what it is made for if not given", parse_number),
-    "pue": Option("F", "what the building draws over what machines do; 1 if not given", parse_number),
+    "power": Option("W", "watts a chip (default: its rated power)", parse_number),
+    "pue": Option("F", "what the building draws over what machines do (default 1)", parse_number),
 }
 _BUYS = {
     "budget": Option("FLOPS", "FLOPs of the model's own work: 1e24", parse_number),
@@ -88,7 +88,7 @@ def run(words: list[str]) -> Answer:
     chosen = () if args.law is None else (law(args.law),)
     asked = _asked(args)
     if sum(args.__dict__[name] is not None for name in ("tokens", "budget", "gpu_days")) != 1:
-        parser.error("a run is told by one of --tokens, --budget and --gpu-days")
+        parser.error("give --tokens, --budget or --gpu-days")
     model = load(parser, args)
 
     from assay.readings.compute import train

@@ -26,26 +26,26 @@ def dropout(text: str, option: str) -> float:
 
 
 SEQUENCE: Options = {
-    "context": Option("C", "tokens of a sequence; 2,048 if not given, or the position table's rows", size()),
+    "context": Option("C", "tokens of a sequence (default 2,048, or the rows of a shorter position table)", size()),
 }
-KERNEL: Options = {"attention": Option("HOW", "in one kernel: fused (the default), or plain, op by op")}
+KERNEL: Options = {"attention": Option("HOW", "in one kernel: fused (default), or plain, op by op")}
 SERVED: Options = {
-    "chunk": Option("N", "tokens of a prompt read at a time: chunked prefill; all if not given", size()),
+    "chunk": Option("N", "tokens of a prompt read at a time: chunked prefill (default: all)", size()),
     "page": Option("N", "tokens of a page, where the cache is kept in pages", size()),
-    "logits": Option("WHICH", "positions that get logits: last (the default) or all"),
+    "logits": Option("WHICH", "positions that get logits: last (default) or all"),
     **LATENT,
 }
 AGAIN: Options = {
-    "recompute": Option("HOW", "what runs again: none (the default), attention, layer, or 4 layers at once", again),
+    "recompute": Option("HOW", "what runs again: none (default), attention, layer, or 4 layers at once", again),
 }
-OPTIMIZER: Options = {"optimizer": Option("NAME", "adamw (the default), adamw-8bit, adafactor, muon, lion, sgd, …")}
+OPTIMIZER: Options = {"optimizer": Option("NAME", "adamw (default), adamw-8bit, adafactor, muon, lion, sgd, …")}
 STEP: Options = {
-    "precision": Option("NAME", "bf16 (the default), autocast, mixed, megatron, fp32, …"),
+    "precision": Option("NAME", "bf16 (default), autocast, mixed, megatron, fp32, …"),
     **OPTIMIZER,
     **AGAIN,
     "lora": Option("R", "adapters of rank R trained alone; --weights is then the format of the rest", size()),
-    "accumulation": Option("N", "passes that are added up before a step; 1 if not given", size()),
-    "logits_chunk": Option("N", "tokens of a sequence that head and loss take at a time; all if not given", size()),
-    "dropout": Option("P", "its rate, where the implementation has one; 0 if not given", dropout),
+    "accumulation": Option("N", "passes accumulated before a step (default 1)", size()),
+    "logits_chunk": Option("N", "tokens of a sequence that head and loss take at a time (default: all)", size()),
+    "dropout": Option("P", "its rate, where the implementation has one (default 0)", dropout),
 }
 GPU: Options = {"gpu": Option("NAME", "a chip of `assay gpus`: h100, a100, rtx-4090, tpu-v5p, …")}

@@ -45,6 +45,14 @@ class Chip:
     sources: tuple[Source, ...] = field(default=(), repr=False)
     unverified: tuple[str, ...] = field(default=(), repr=False)
 
+    def __str__(self) -> str:
+        figures = [("memory", self.memory, "bytes"), ("bandwidth", self.bandwidth, "bytes/s")]
+        figures += [] if self.interconnect is None else [("interconnect", self.interconnect, "bytes/s")]
+        figures += [(dtype, rate, "OP/s" if dtype[:3] == "int" else "FLOP/s") for dtype, rate in self.rates.items()]
+        lines = [f"{name:<12}  {value:>25,}  {unit}" for name, value, unit in figures]
+        lines += [] if self.power is None else [f"{'power':<12}  {self.power:>25,g}  W"]
+        return "\n".join([f"{self.title} · {self.name}", *lines])
+
     def rate(self, dtype: str) -> int:
         """FLOP/s of dense matrix products of a dtype. Raises HardwareError where the chip has none."""
         found = self.rates.get(dtype)

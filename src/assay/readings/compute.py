@@ -121,9 +121,9 @@ def train(
     """
     of = as_model(model, sizes, train)
     if lengths is not None and context is not None:
-        raise SettingError("lengths are those of sequences; they stand in place of context")
+        raise SettingError("lengths and context cannot both be given: lengths are those of sequences")
     if sum(given is not None for given in (tokens, budget, gpu_days)) != 1:
-        raise SettingError("a run is told by one of tokens, budget (FLOPs) and gpu_days")
+        raise SettingError("give one of tokens, budget (FLOPs) and gpu_days")
     optimizer_of(optimizer)
     asked = {"convention": convention, "source": source, "images": images}
     asked |= {"image_tokens": image_tokens, "sounds": sounds}

@@ -94,7 +94,9 @@ def machines(
         extra = [name for name, value in given.items() if value is not None]
         extra += [name for name, value in {"gpus": gpus, "pue": pue}.items() if not (is_integer(value) and value == 1)]
         if extra:
-            raise SettingError(f"{', '.join(extra)}: of which chip? name a gpu, or give peak_flops")
+            raise SettingError(
+                f"{' and '.join(extra)} {'need' if extra[1:] else 'needs'} a chip: name a gpu, or give peak_flops"
+            )
         return None
     if found is not None and peak_flops is not None:
         raise SettingError("gpu and peak_flops are two ways to say one thing; give one")

@@ -17,6 +17,7 @@ from assay.readings.dtypes import dtype
 from assay.readings.generate import chosen
 from assay.readings.liveness import LOGITS, SCORES, Liveness, Moment, liveness
 from assay.readings.plans import plan_of
+from assay.readings.printed import listed, said
 from assay.readings.setting import Setting, setting
 from assay.readings.weights import by_format
 from assay.records import dataclass, field, replace
@@ -93,6 +94,12 @@ class Memory:
         """Bytes of a part, 0 where there is none of the name."""
         return sum((part.bytes for part in self.parts if part.name == name), start=0)
 
+    def __str__(self) -> str:
+        title = said(batch=self.setting.batch, tokens=self.setting.tokens, past=self.setting.past)
+        rows = [(f"{part.name} bytes", part.bytes, part.says) for part in self.parts]
+        rows.append(("total bytes", self.total, f"the fullest pass: {self.at.name}"))
+        return listed(f"{title} · attention {self.attention} · policy {self.policy}", rows)
+
 
 def memory(
     model: Model | Block,
@@ -118,7 +125,7 @@ def memory(
     latent: str = "expanded",
     **sizes: object,
 ) -> Memory:
-    """What a pass over `tokens` behind `past` holds at its fullest moment, in bytes, and `generate` steps behind it.
+    """What a pass over `tokens` behind `past` holds at its fullest moment, in bytes, and `generate` decode steps after it.
 
     `chunk` runs the tokens so many at a time. `page` is the tokens of a page that a cache is kept in. `attention` is
     fused in one kernel, or plain, op by op. `policy` says whose execution it is: `serving` has room for the whole cache
@@ -314,8 +321,8 @@ class _Asked:
 
     def _notes(self, lived: Liveness, at: Pass) -> list[str]:
         says = {
-            "serving": "activations are those of ops run one by one, each tensor there from the op that makes it to "
-            "the last that reads it; an engine that reuses buffers or fuses more has fewer",
+            "serving": "activations are those of ops run one by one, each tensor alive from the op that makes it to the "
+            "last that reads it; an engine that reuses buffers or fuses ops needs less",
             "ours": "activations are those of assay.build",
             "transformers": "activations are those of the public implementation, run eagerly; what the process, its "
             "libraries and an allocator's blocks take beside is not in it",

@@ -47,6 +47,31 @@ COMMANDS_OF = {
 }
 
 
+# what a library calls its arguments and nobody else does; those with a _ as well
+_NO_WORDS = ("mfu", "pue")
+
+
+def as_typed(message: str, options: Iterable[str]) -> str:
+    """A message of the library, its arguments as the command line has them: `mfu is 2` is of --mfu.
+
+    An argument is one where a message begins with it, alone or in a list, and says what it is, needs or cannot; a name
+    that is no word is one wherever it stands, but in quotes and paths.
+    """
+    import re
+
+    names = {option[2:].replace("-", "_"): option for option in options if option.startswith("--")}
+    names |= {name.replace("_", " "): option for name, option in names.items()}
+    word = "|".join(sorted(map(re.escape, names), key=len, reverse=True))
+    if not word:
+        return message
+    more = rf"(?:(?:, | and | \+ | x )(?:{word}))"
+    first = re.match(rf"(?:{word})(?:{more}* (?=is |cannot |needs )|{more}+ (?=are |need ))", message)
+    said, rest = (first[0], message[first.end() :]) if first else ("", message)
+    said = re.sub(rf"\b(?:{word})\b", lambda found: names[found[0]], said)
+    odd = "|".join(name for name in names if "_" in name or name in _NO_WORDS) or "(?!)"
+    return said + re.sub(rf"""(?<![\w./'"-])(?:{odd})(?![\w./'"=-])""", lambda found: names[found[0]], rest)
+
+
 def hint(words: str, options: Iterable[str], commands: Collection[str]) -> str:
     """What to write in place of the first of some words that no option takes; `;` alone where nobody can tell.
 

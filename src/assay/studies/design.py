@@ -15,6 +15,7 @@ from typing import Any
 
 from assay.errors import SettingError
 from assay.readings.count import Count, count
+from assay.readings.printed import listed
 from assay.records import dataclass, replace
 from assay.report.units import plain
 from assay.sources.descriptions import parse, read_table
@@ -100,6 +101,15 @@ class Proposal:
         """What a file of it is called."""
         s = self.sizes
         return f"d{s['width']}-l{s['layers']}-h{s['heads']}-g{s['kv_heads']}-f{s['inner']}"
+
+    def __str__(self) -> str:
+        counted = self.count
+        rows = (
+            ("parameters", counted.parameters.total, ""),
+            ("FLOPs a token", counted.flops_per_token, f"at context {counted.setting.context:,}"),
+            ("cache bytes a token", counted.cache.marginal_bytes_per_token, counted.setting.cache),
+        )
+        return listed(f"{self.name} · off {self.off:.2%} · strange {self.strange:.2f}", rows)
 
 
 def design(

@@ -195,7 +195,7 @@ class Remedies:
                 yield Option("zero", f"ZeRO {zero}", sets, lambda c, z=zero: replace(c, plan=replace(c.plan, zero=z)))  # type: ignore[misc]
         if case.batch > 1:
             many = case.batch * work.accumulation
-            says = f"batch 1, {many:,} passes added up before a step"
+            says = f"batch 1, {many:,} passes accumulated before a step"
             sets = {"batch": 1, "accumulation": many}
             yield Option("batch", says, sets, lambda c: replace(c, batch=1, work=replace(c.work, accumulation=many)))
         yield from self._states(work)
