@@ -35,6 +35,25 @@ def test_every_printed_byte_figure_says_its_unit(capsys: pytest.CaptureFixture[s
     assert "14.96 GiB" in weights
 
 
+@pytest.mark.parametrize(
+    ("words", "formats", "states"),
+    [
+        (("whisper-tiny",), "in bf16, at", ""),  # the fixed part is keys and values of the source
+        (("t5-small", "--state", "fp16"), "in bf16, at", ""),
+        (("jamba-v0.1",), "in bf16 and fp32, at", "; states in fp32"),
+        (("mamba-2.8b", "--state", "bf16"), "in bf16, at", ""),
+    ],
+)
+def test_what_is_kept_is_said_in_the_formats_that_are_there(
+    capsys: pytest.CaptureFixture[str], words: tuple[str, ...], formats: str, states: str
+) -> None:
+    lines = [" ".join(line.split()) for line in page(capsys, *words).split("\n\n")[1].splitlines()]
+    top = " ".join(lines)
+    assert formats in top
+    assert f"whatever the context{states}" in top
+    assert ("states in" in top) == bool(states)
+
+
 def test_integers_understood_are_printed(capsys: pytest.CaptureFixture[str]) -> None:
     out = page(capsys, "llama-3-8b", "--tokens", "1k", "--context", "128Ki", "--batch", "1.5k")
     assert "batch 1,500 · tokens 1,000 · past 130,072 · context 131,072" in out

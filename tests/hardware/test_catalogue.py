@@ -14,6 +14,7 @@ import assay
 from assay.cli import main
 from assay.hardware import DTYPES, FIGURES, Chip, chip, chips
 from assay.hardware.catalogue import made
+from assay.report.hardware import TOGETHER, markdown, rate
 
 CHIPS = chips()
 FILES = Path(assay.__file__).parent / "hardware" / "chips"
@@ -268,3 +269,17 @@ def test_a_mistake_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
     code, out, err = run(capsys, "h10")
     assert (code, out, err.count("\n")) == (2, "", 1)
     assert "did you mean h100" in err
+
+
+def test_a_page_has_every_rate_once() -> None:
+    """Rates stand in columns of bits; none is lost there, and a lone one of several says of which dtype it is."""
+    assert sorted(d for dtypes in TOGETHER.values() for d in dtypes) == sorted(DTYPES)
+    rates = markdown(chips()).partition("### Rates")[2].partition("### Where")[0]
+    rows = {line.split(" | ")[0].strip("| `"): line for line in rates.splitlines() if line.startswith("| `")}
+    assert list(rows) == [one.name for one in chips()]
+    for one in chips():
+        assert all(rate(value) in rows[one.name] for value in one.rates.values())
+    assert rows["v100-16gb"] == "| `v100-16gb` | 7.80 | 15.7 | – | fp16 125 | – | – | – | – |"
+    assert "fp4 9,000" in rows["b200"]
+    assert "*int4 733*" not in rows["l40s"]
+    assert "int4 *733*" in rows["l40s"]

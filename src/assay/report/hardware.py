@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from assay.hardware import DTYPES, Chip
@@ -10,6 +10,16 @@ from assay.report.table import Style, table, wrap
 from assay.report.units import binary_bytes, decimal_bytes
 
 COLUMNS = {"fp32": ("fp32",), "16 bits": ("bf16", "fp16"), "fp8": ("fp8",), "int8": ("int8",), "fp4": ("fp4",)}
+TOGETHER = {  # columns of a page, where all dtypes are told
+    "fp64": ("fp64",),
+    "fp32": ("fp32",),
+    "tf32": ("tf32",),
+    "16 bits": ("bf16", "fp16"),
+    "fp8": ("fp8",),
+    "int8": ("int8",),
+    "fp6": ("fp6",),
+    "4 bits": ("fp4", "int4"),
+}
 PER = 10**12  # rates are shown in TFLOP/s
 _WHAT = {"int8": "TOP/s", "int4": "TOP/s"}
 
@@ -103,19 +113,45 @@ def chip_object(one: Chip) -> dict[str, Any]:
 
 
 def markdown(listed: Sequence[Chip]) -> str:
-    """The catalogue as a table of a document, and under it where each chip's figures are from."""
-    head = ["chip", "memory", "bandwidth", *DTYPES, "links", "power"]
-    lines = [head, ["---"] * len(head)]
-    for one in listed:
-        name, memory, bandwidth, *_, links, power = row(one)
-        marked = {f"rates.{d}": rate(one.rates.get(d)) for d in DTYPES}
-        cells = {"memory": memory, "bandwidth": bandwidth, **marked, "interconnect": links, "power": power}
-        shown = [text if one.verified(what) or text == "–" else f"*{text}*" for what, text in cells.items()]
-        lines.append([f"`{name}`", *shown])
-    made = ["\n".join(f"| {' | '.join(cells)} |" for cells in lines), "### Where they are from"]
+    """The catalogue as tables of a document, and under them where each chip's figures are from."""
+    made = ["### Memory, links and power", _markdown_table(listed, _machine)]
+    made += ["### Rates in TFLOP/s, of integers in TOP/s", _markdown_table(listed, _rates), "### Where they are from"]
     for one in listed:
         from_ = "; ".join(f"[{s.title}]({s.address}) ({', '.join(s.gives)})" for s in one.sources)
         also = f" Also {', '.join(f'`{alias}`' for alias in one.aliases)}." if one.aliases else ""
         note = f" {one.note}" if one.note else ""
         made.append(f"**`{one.name}`**: {one.title}, sold as {one.sold}.{also}{note} {from_}.")
     return "\n\n".join(made)
+
+
+def _machine(one: Chip) -> dict[str, str]:
+    """The columns of a chip but its rates."""
+    _, memory, bandwidth, *_, links, power = row(one)
+    return {
+        "memory": _marked(one, "memory", memory),
+        "bandwidth": _marked(one, "bandwidth", bandwidth),
+        "links": _marked(one, "interconnect", links),
+        "power": _marked(one, "power", power),
+    }
+
+
+def _rates(one: Chip) -> dict[str, str]:
+    """The columns of its rates; where not all dtypes of a column have the same, each says which it is."""
+    made = {}
+    for head, dtypes in TOGETHER.items():
+        rates = [_marked(one, f"rates.{dtype}", rate(one.rates.get(dtype))) for dtype in dtypes]
+        named = [f"{dtype} {text}" for dtype, text in zip(dtypes, rates, strict=True) if text != "–"]
+        made[head] = rates[0] if len(set(rates)) == 1 else ", ".join(named)
+    return made
+
+
+def _marked(one: Chip, figure: str, text: str) -> str:
+    """A figure as text, in italics where it is not verified."""
+    return text if text == "–" or one.verified(figure) else f"*{text}*"
+
+
+def _markdown_table(listed: Sequence[Chip], columns: Callable[[Chip], dict[str, str]]) -> str:
+    """A row a chip."""
+    head = ["chip", *columns(listed[0])]
+    rows = [head, ["---"] * len(head), *([f"`{one.name}`", *columns(one).values()] for one in listed)]
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in rows)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from assay.readings.conventions import CONVENTIONS
 from assay.readings.count import Count, Row, count_setting
+from assay.readings.plans import plan_of
 from assay.readings.published import Formula, active
 from assay.records import replace
 from assay.report.contract import ordered, stored_in
@@ -146,13 +147,23 @@ def _headline(model: Model, counted: Count, style: Style) -> list[str]:
         rows.append(_byte_row("weights", counted.weight_bytes, stored_as(model, counted).replace("weights", "in", 1)))
     kept = counted.cache
     if kept.bytes:
-        rows.append(_byte_row("cache", kept.bytes, f"in {asked.cache}, at context {asked.context:,}"))
+        formats, states = _kept_in(model, asked)
+        rows.append(_byte_row("cache", kept.bytes, f"in {formats}, at context {asked.context:,}"))
         rows.append(_byte_row("  one token more", kept.marginal_bytes_per_token, "of one sequence"))
     if kept.fixed_bytes:
-        rows.append(_byte_row("  of it fixed", kept.fixed_bytes, f"whatever the context; states in {asked.state}"))
+        rows.append(_byte_row("  of it fixed", kept.fixed_bytes, f"whatever the context{states}"))
     if flops.total == 0:
         rows = [row for row in rows if not row[0].startswith("visible")]
     return table(rows, "<>><<", style=style)
+
+
+def _kept_in(model: Model, asked: Setting) -> tuple[str, str]:
+    """The formats of what is kept between passes, and that of recurrent states where there are others beside them."""
+    ops = [plan_of(segment.block.ops).stateful for segment in model.segments]
+    recurrent = {kind.kept == "state" for stateful in ops for _, kind, _ in stateful}
+    formats = [asked.cache] * (False in recurrent) + [asked.state] * (True in recurrent)
+    states = f"; states in {asked.state}" if len(set(formats)) > 1 else ""
+    return " and ".join(dict.fromkeys(formats)), states
 
 
 def _byte_row(name: str, size: Size, says: str) -> list[str]:
