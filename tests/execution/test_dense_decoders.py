@@ -51,10 +51,10 @@ def rows() -> dict[str, dict[str, Any]]:
 
 
 REFUSED = {  # what is not run, and what is said of it when it is to be built
-    "cpmant": (CLASSIC["cpmant"], "a first pass whose tokens all see each other is not run yet"),
+    "cpmant": (CLASSIC["cpmant"], "a prompt whose tokens all see each other is not run yet"),
     "doge, experts": (
         {"model_type": "doge", **SIZES, **next(c for kind, c in MOE if kind == "doge" and c.get("is_moe"))},
-        "take picks along the last axis",
+        "picking rows of a tensor along any but its last axis",
     ),
 }
 UNLIKE = ("dbrx",)  # whose base of the rotation, in attn_config, the library does not read

@@ -187,15 +187,15 @@ def test_pairs_with_stored_sines() -> None:
 
 
 REFUSED: dict[str, tuple[dict[str, Any], str, str]] = {
-    "big_bird": (ENCODER | {"attention_type": "block_sparse", "block_size": 2}, "a mask by random", MASKED),
+    "big_bird": (ENCODER | {"attention_type": "block_sparse", "block_size": 2}, "attention to random keys", MASKED),
     "funnel": (
         {"d_model": 32, "n_head": 4, "d_head": 8, "d_inner": 48, "block_sizes": [1, 1], "vocab_size": 101},
-        "the constant is not known",
+        "a constant that it multiplies by is not described",
         MASKED,
     ),
-    "mra": (ENCODER, "is counted in full, and not run", MASKED),
+    "mra": (ENCODER, "is counted in full and not run", MASKED),
     "yoso": (ENCODER, "queries and keys of length one", MASKED),
-    "esm": (PADDED | {"mask_token_id": 5, "token_dropout": True}, "share of words not masked is not known", MASKED),
+    "esm": (PADDED | {"mask_token_id": 5, "token_dropout": True}, "share of words not masked is not run yet", MASKED),
     "longt5": (T5 | {"encoder_attention_type": "transient-global"}, "sums of blocks", "AutoModelForSeq2SeqLM"),
 }
 

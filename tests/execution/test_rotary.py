@@ -203,5 +203,5 @@ def test_odd_heads_are_not_turned() -> None:
 def test_places_of_patches_are_not_those_of_tokens() -> None:
     config = {"model_type": "pixtral", "hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2}
     config |= {"num_attention_heads": 4, "image_size": 32, "patch_size": 8}
-    with pytest.raises(BuildError, match=r"rope\(.*pairs laid out as axial are not run; halves, backward, "):
+    with pytest.raises(BuildError, match=r"rope\(.*axial rotary positions are not run yet; known: halves, backward, "):
         assay.build(read_config(config, "config.json", "model"))

@@ -156,7 +156,7 @@ TURNED = TEXT | {"rope_parameters": {"rope_type": "default", "rope_theta": 10000
 QWEN = {"image_token_id": 99, "video_token_id": 100, "vision_start_token_id": 98, "vision_end_token_id": 97}
 PATCHED = {"depth": 2, "hidden_size": 32, "num_heads": 4, "patch_size": 8}
 CLIP, SIGLIP = ({"model_type": f"{name}_vision_model", **SEES} for name in ("clip", "siglip"))
-TURNS = "pairs laid out as axial"
+TURNS = "axial rotary positions"
 BESIDE: dict[str, tuple[dict[str, Any], str | None]] = {
     "llava": ({"vision_config": CLIP, "text_config": TEXT | {"model_type": "llama"}, "image_token_index": 100}, None),
     "llava_next": (
@@ -392,7 +392,7 @@ def test_squares_that_do_not_fit_are_refused() -> None:
     uneven = config | {"vision_config": SEES | {"image_size": 24}}  # 3 rows of patches, 2 of which make one
     own = assay.build(assay.load({"model_type": "idefics3", **uneven}), device="meta")
     with pytest.raises(
-        assay.BuildError, match=r"is run without its tower: .*9 positions are no square of squares of 4"
+        assay.BuildError, match=r"is run without its tower: .* no square grid .*; 9 positions, 4 in a square"
     ):
         own(pixels=torch.zeros((1, 3, 24, 24), device="meta"))
 

@@ -86,7 +86,7 @@ def _hide_behind(site: Site, joined: Op) -> Hide:
     makers = [next((made for made in site.makers(part) if made.kind in MAKERS), None) for part in parts]
     rules = [sight(site, made, chosen) for made in makers if made is not None]
     if len(rules) != 2 or len(parts) != 2 or rules[0][1] is None or not isinstance(rules[1][1], Windows):
-        raise site.refuse(f"which of the keys {axes[-1]} a query sees is not known")
+        raise site.refuse("which keys a query sees is not described", f"of the keys {axes[-1]}")
     (key, near), other, far = rules[0], rules[1][0], rules[1][1]
 
     def run(call: Call, s: Tensor, index: Tensor | None = None) -> Tensor:
@@ -182,7 +182,7 @@ def sight(site: Site, maker: Op, chosen: bool = False) -> tuple[Any, Rule | None
         rate = int(values["rate"])
         return ("windows", rate), Windows(rate)
     if values.get("whole"):
-        raise site.refuse("a first pass whose tokens all see each other is not run yet")
+        raise site.refuse("a prompt whose tokens all see each other is not run yet")
     window, near, chunk = (values.get(name) for name in ("window", "near", "chunk"))
     if values.get("top") is not None and (values.get("block") is not None or not chosen):
         raise site.refuse("attention to the best few keys is run where the mask is given their index")
@@ -199,9 +199,9 @@ def _of_this_pass(site: Site, values: dict[str, Any]) -> tuple[Any, Rule | None]
     """What queries see of the keys of the same pass."""
     unknown = set(values) - {"causal", "last", "reach", "block", "offset", "coarse"}
     if unknown:
-        raise site.refuse(f"a mask by {', '.join(sorted(unknown))} is not run yet")
+        raise site.refuse(f"attention to {' and '.join(sorted(unknown))} keys is not run yet")
     if values.get("coarse"):
-        raise site.refuse("attention that takes far keys block by block is counted in full, and not run")
+        raise site.refuse("attention that reads far keys block by block is counted in full and not run")
     last, reach, block, offset = (values.get(name) for name in ("last", "reach", "block", "offset"))
     if values.get("causal"):
         return ("causal",), lambda q, k: k <= q

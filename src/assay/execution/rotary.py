@@ -207,7 +207,7 @@ def rotation(site: Site) -> Turn:
         raise site.refuse(f"rotary scaling {kind} is not run; {', '.join(SCALINGS)} are")
     style = op.attr("style")
     if style not in STYLES:
-        raise site.refuse(f"pairs laid out as {style} are not run; {', '.join(filter(None, STYLES))} are")
+        raise site.refuse(f"{style} rotary positions are not run yet", f"known: {', '.join(filter(None, STYLES))}")
     theta = site.value("theta") or 10000.0
     try:
         spectrum = SCALINGS[kind](Table(kind, width, head, theta, values, site.model.trained))

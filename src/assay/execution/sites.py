@@ -22,7 +22,7 @@ RULES: dict[str, Rule] = {}
 # kinds that are counted and not run, and why
 NOT_RUN: dict[str, str] = {
     "blocks": "sums of blocks are seen by tokens of other blocks, and which these are is not said",
-    "collision": "it takes queries and keys of length one, which the description does not make",
+    "collision": "hashed attention needs queries and keys of length one, which the description does not make",
     "offsets": "relative positions of a conformer are not run yet",
     "batchnorm": "the convolution beside a conformer's attention is not run yet",
     "sparsify": "what is above a share of a normal distribution is not run yet",
@@ -117,7 +117,7 @@ class Site:
         """The size of an axis of the architecture."""
         size = self.stored.sizes.get(axis)
         if size is None:
-            raise self.refuse(f"the size of {axis} is not known before it runs")
+            raise self.refuse("a size that it needs is known only while it runs", f"the axis {axis}")
         return size
 
     def value(self, name: str, default: Any = None) -> Any:
@@ -149,9 +149,9 @@ class Site:
         layer = "" if self.layer is None else f" {self.layer}"
         return f"{self.segment.name}{layer}: {self.op}"
 
-    def refuse(self, why: str) -> BuildError:
-        """An error that names the op."""
-        error = BuildError(f"{self.where()}: {why}")
+    def refuse(self, why: str, detail: str = "") -> BuildError:
+        """An error that names the op. `why` is said of all models alike, `detail` what is so in this one."""
+        error = BuildError(f"{self.where()}: {why}{f'; {detail}' if detail else ''}")
         error.why = why
         return error
 

@@ -242,7 +242,9 @@ def _changes(places: list[Place], groups: list[Axes], extent: Callable[[Axes], i
     used = {axis for axes in groups for axis in axes}
     held = [tuple(a for a in axes if a in used or not (a.isdigit() or extent((a,)) == 1)) for axes in held]
     if sum(map(len, held)) != sum(map(len, groups)):
-        raise BuildError(f"{what} is stored along {held}, which is not what it is used along: {groups}")
+        error = BuildError(f"{what} is stored along {held}, which is not what it is used along: {groups}")
+        error.why = "a table is stored by rows and columns and used by positions, and how these follow is not described"
+        raise error
     filled = [axes for axes in held if axes]
     if filled == groups:
         return [*changes, _reshape([extent(axes) for axes in groups])]

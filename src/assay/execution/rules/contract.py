@@ -161,7 +161,7 @@ def gather(site: Site) -> Run:
     if op.attr("ranks") is not None:
         return _of_a_part(site, rows, after)
     if index.name == "at" and index.axes == ("n", "c"):
-        raise site.refuse(f"which row of the table each pair [{' '.join(index.axes)}] has is not said")
+        raise site.refuse("which relative position a query and a key have is not described")
     if len(table.axes) == 2:
         index_made = bool(op.attr("index"))
 

@@ -204,7 +204,7 @@ def take(site: Site) -> Run:
     lost = [a for a in values.axes if a not in op.axes]
     made = [a for a in index.axes if a not in values.axes]
     if len(lost) != 1 or len(made) != 1 or values.axes[-1] != lost[0] or op.axes != (*values.axes[:-1], made[0]):
-        raise site.refuse("take picks along the last axis")
+        raise site.refuse("picking rows of a tensor along any but its last axis is not run")
     beside = fit(index.axes, op.axes)
     return lambda call, x, i: x.gather(-1, i if beside is None else beside(i).expand(*x.shape[:-1], i.shape[-1]))
 
@@ -226,7 +226,7 @@ def reshape(site: Site) -> Run:
     lost, new = given[same:], made[same:]
     sizes = [site.stored.sizes.get(a, -1) for a in new]
     if sizes.count(-1) > 1 or any(a in given[:same] for a in new):
-        raise site.refuse(f"{' '.join(lost)} as {' '.join(new)} is not known before it runs")
+        raise site.refuse("a size that it needs is known only while it runs", f"{' '.join(lost)} as {' '.join(new)}")
     return lambda call, x: x.reshape(*x.shape[:same], *sizes)
 
 
@@ -260,7 +260,7 @@ def columns(site: Site) -> Run:
         return _squares(site)
     pad = site.value("pad")
     if pad is None:
-        raise site.refuse("in which order positions are gathered is not said")
+        raise site.refuse("in which order a convolution gathers its positions is not described")
     dim = next((i for i, a in enumerate(given) if made[i] != a), 1)
     count, stride = site.size(made[-1]), site.value("stride", 1)
     edges = (0, 0) * (len(given) - 1 - dim) + (pad, pad)
@@ -273,7 +273,9 @@ def _squares(site: Site) -> Run:
     rows, side = math.isqrt(many), math.isqrt(each)
     count = rows // side
     if rows * rows != many or side * side != each or count * side != rows:
-        raise site.refuse(f"{many} positions are no square of squares of {each}")
+        raise site.refuse(
+            "its positions are no square grid that smaller squares fill", f"{many} positions, {each} in a square"
+        )
 
     def run(call: Call, x: Tensor) -> Tensor:
         y = x.unflatten(1, (count, side, count, side)).transpose(2, 3)
@@ -326,7 +328,9 @@ def distances(site: Site) -> Run:
     table = site.op.inputs[0]
     limit = site.value("limit")
     if site.op.attr("tokens") != "n" or site.stored.sizes.get(table.axes[0]) != 2 * limit:
-        raise site.refuse("rows are those of a table with as many distances to either side as the limit")
+        raise site.refuse(
+            "relative positions are run only from a table that reaches as far to either side as they are told apart"
+        )
 
     def run(call: Call, x: Tensor) -> Tensor:
         reach = min(call.tokens, limit)

@@ -91,7 +91,8 @@ def add(site: Site) -> Run:
             return lambda call, *given: a(given) + b(given)  # type: ignore[arg-type]
         return lambda call, *given: reduce(torch.add, [get(given) for get in gets])  # type: ignore[arg-type]
     if isinstance(keep, str) or isinstance(scale, str):
-        raise site.refuse("its multipliers are not known as numbers")
+        named = " and ".join(by for by in (keep, scale) if isinstance(by, str))
+        raise site.refuse(f"a sum whose parts are multiplied by {named} is not run yet")
 
     def run(call: Call, *given: Tensor) -> Tensor:
         first, *others = [get(given) for get in gets]  # type: ignore[arg-type]
@@ -115,11 +116,11 @@ def scale(site: Site) -> Run:
     if by == "1 - lambda_init":
         by = 1 - initial_share(site)
     if isinstance(by, str):
-        raise site.refuse(f"the constant {by} is not known as a number")
+        raise site.refuse(f"scaling by {by} is not run yet")
     if by is None:
         made = site.source_of(site.op.inputs[0])
         if made is None or made.kind != "contract":
-            raise site.refuse("the constant is not known")
+            raise site.refuse("a constant that it multiplies by is not described")
         summed = [a for a in made.inputs[0].axes if a not in made.axes]
         by = math.prod(site.size(a) for a in summed) ** -0.5
     return (lambda call, x: x * by) if plus is None else (lambda call, x: x * by + plus)
