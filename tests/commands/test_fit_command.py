@@ -183,3 +183,20 @@ def test_a_context_beyond_a_table_of_positions_is_named(capsys: pytest.CaptureFi
         assert (code, out, err) == (2, "", says.format("--context"))
     code, out, err = run(capsys, "train", "gpt-2", "--tokens", "1B", "--lengths", "8,2000")
     assert (code, out, err) == (2, "", says.format("a length"))
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (("llama-3-8b",), "context 64 · weights bf16 · prompts"),
+        (("gpt-oss-20b",), "weights MXFP4, experts alone, the rest bf16 · prompts"),
+        (("gpt-oss-20b", "--weights", "fp8"), "weights fp8 · prompts"),
+        (("whisper-tiny",), "context 64 · source 3,000 · weights bf16"),
+        (("t5-small", "--source", "32", "--train"), "context 64 · source 32 · optimizer"),
+        (("llama-3-8b", "--train", "--lora", "8"), "adapters of rank 8 trained, other weights frozen · optimizer"),
+        (("gpt-2", "--train", "--lora", "8", "--weights", "nf4"), "other weights frozen in nf4 · optimizer"),
+    ],
+)
+def test_what_is_asked_is_said_above(capsys: pytest.CaptureFixture[str], words: tuple[str, ...], says: str) -> None:
+    _, out, _ = run(capsys, "fit", *words, "--gpu", "h100", "--context", "64")
+    assert says in " ".join(out.split("\n\n")[0].split())

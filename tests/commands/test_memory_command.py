@@ -71,3 +71,19 @@ def test_formats_of_weights_are_told_apart(capsys: pytest.CaptureFixture[str]) -
     made = document(capsys, "memory", "llama-3-8b", "--weights", "int4", "--compute", "fp16", "--tokens", "8")
     assert made["weights"]["by_format"] == {"int4": 4_015_130_624}
     assert {part["name"]: part["says"] for part in made["parts"]}["activations"] == "fp16, at the fullest moment"
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (("gpt-oss-20b",), "GiB MXFP4, experts alone, the rest bf16 a sequence"),
+        (("deepseek-v3",), "GiB fp8 in blocks of 128×128, the rest bf16 and fp32 a sequence"),
+        (("deepseek-v3", "--weights", "bf16"), "TiB bf16 a sequence"),
+        (("llama-3-8b", "--train", "--lora", "8"), "20,971,520 of 8,051,232,768 parameters trained · on a GPU"),
+        (("gpt-2", "--train"), "policy transformers · on a GPU"),
+    ],
+)
+def test_what_is_held_is_said_above(capsys: pytest.CaptureFixture[str], words: tuple[str, ...], says: str) -> None:
+    code, out, _ = run(capsys, "memory", *words, "--tokens", "64")
+    assert code == 0
+    assert says in " ".join(out.split("What it is made of")[0].split())

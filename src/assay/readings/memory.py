@@ -125,7 +125,7 @@ def memory(
     latent: str = "expanded",
     **sizes: object,
 ) -> Memory:
-    """What a pass over `tokens` behind `past` holds at its fullest moment, in bytes, and `generate` decode steps after it.
+    """What a pass over `tokens` behind `past`, and `generate` decode steps after it, hold at their fullest, in bytes.
 
     `chunk` runs the tokens so many at a time. `page` is the tokens of a page that a cache is kept in. `attention` is
     fused in one kernel, or plain, op by op. `policy` says whose execution it is: `serving` has room for the whole cache
@@ -296,7 +296,7 @@ class _Asked:
     def _parts(
         self, weights: Mapping[str, int], cache: Size, states: Size, reserved: Size | None, at: Pass
     ) -> list[Part]:
-        made = [Part("weights", sum(weights.values()), EXACT, " and ".join(weights))]
+        made = [Part("weights", sum(weights.values()), EXACT, _formats([*weights]))]
         if self.static:
             if reserved is not None:
                 made.append(Part("cache", reserved, MODELLED, f"in pages of {self.page} tokens"))
@@ -321,8 +321,8 @@ class _Asked:
 
     def _notes(self, lived: Liveness, at: Pass) -> list[str]:
         says = {
-            "serving": "activations are those of ops run one by one, each tensor alive from the op that makes it to the "
-            "last that reads it; an engine that reuses buffers or fuses ops needs less",
+            "serving": "activations are those of ops run one by one, each tensor alive from the op that makes it to "
+            "the last that reads it; an engine that reuses buffers or fuses ops needs less",
             "ours": "activations are those of assay.build",
             "transformers": "activations are those of the public implementation, run eagerly; what the process, its "
             "libraries and an allocator's blocks take beside is not in it",
@@ -336,6 +336,11 @@ class _Asked:
         if lived.unknown:
             made.append(f"what {', '.join(lived.unknown)} need beside their results is not known and not in it")
         return made
+
+
+def _formats(names: list[str]) -> str:
+    """What weights are stored in, what most of their bytes are in first."""
+    return ", the rest ".join(filter(None, (names[0], " and ".join(names[1:]))))
 
 
 def _in_pages(op: Op, extent: Extent, asked: Setting, page: int) -> Size:

@@ -39,6 +39,7 @@ def _setting(held: Memory) -> str:
     said = [f"batch {digits(asked.batch)}", f"tokens {digits(asked.tokens)}", f"past {digits(asked.past)}"]
     said += [f"source {digits(asked.source)}"] if asked.source is not None else []
     said += [f"images {digits(asked.images)}"] if asked.images else []
+    said += [f"sounds {digits(asked.sounds)}"] if asked.sounds else []
     said += [f"chunk {digits(held.chunk)}"] if held.chunk else []
     said += [f"generate {digits(held.generate)}"] if held.generate else []
     said += [f"context {digits(held.context)}", f"logits {asked.logits}", f"attention {held.attention}"]
@@ -48,7 +49,7 @@ def _setting(held: Memory) -> str:
 def _headline(model: Model, held: Memory) -> list[list[str]]:
     """The three figures that matter: all of it, what every request shares, what one sequence takes."""
     rows = [["memory", *sizes(held.total), "at the fullest moment"]]
-    rows.append(["weights", *sizes(held.part("weights")), " and ".join(held.weights_by)])
+    rows.append(["weights", *sizes(held.part("weights")), held.parts[0].says])
     kept = (held.cache if held.reserved is None else held.reserved) + held.states
     if kept:
         batch = int(held.setting.batch)

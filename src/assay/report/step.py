@@ -59,6 +59,8 @@ def _setting(held: TrainingMemory) -> str:
         f"attention {held.attention}",
         f"policy {held.policy}",
     ]
+    if str(held.states.trained) != str(held.states.elements):
+        said.append(f"{digits(held.states.trained)} of {digits(held.states.elements)} parameters trained")
     said += [f"recompute {held.recompute}"] if held.recompute != "none" else []
     said += [f"accumulation {held.states.accumulation}"] if held.states.accumulation > 1 else []
     return " · ".join([*said, f"on {'a GPU' if held.device == 'cuda' else 'a CPU'}"])

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from assay.readings.count import count
+from assay.readings.setting import setting
 from assay.report.contract import model_object, stored_in
 from assay.report.table import Style, table, wrap
 from assay.report.units import binary_bytes, decimal_bytes, digits, plural, share
@@ -65,6 +66,9 @@ def _asked(made: Fit) -> str:
     said += [f"{case.plan}"] if made.gpus > 1 else []
     said.append(f"batch {digits(case.batch)}{' a replica' if case.plan.data > 1 else ''}")
     said.append(f"context {digits(case.context)}")
+    seen = {name: getattr(work, name) for name in ("source", "images", "image_tokens", "sounds")}
+    understood = setting(made.model, tokens=case.context, **seen)
+    said += [f"{name.replace('_', ' ')} {digits(size)}" for name in seen if (size := getattr(understood, name))]
     said += list(_work(work, made))
     return " · ".join(said)
 
@@ -83,7 +87,8 @@ def _work(work: Any, made: Fit) -> Iterator[str]:
         yield f"logits {work.logits}"
     else:
         if work.lora:
-            yield f"adapters of rank {digits(work.lora)} alone, other weights {work.weights or 'as parameters'}"
+            frozen = f" in {work.weights}" if work.weights else ""
+            yield f"adapters of rank {digits(work.lora)} trained, other weights frozen{frozen}"
         yield f"optimizer {work.optimizer if isinstance(work.optimizer, str) else work.optimizer.name}"
         yield f"precision {work.precision if isinstance(work.precision, str) else work.precision.name}"
         yield f"recomputed {work.recompute}"
