@@ -37,11 +37,11 @@ def _kinds() -> tuple[Any, Any]:
     """The classes of these arrays, made when there is NumPy: as they are, and floats that stay exact or raise Vast."""
     import numpy
 
-    class Many(numpy.ndarray):
+    class Many(numpy.ndarray):  # type: ignore[misc,unused-ignore] # Any where there is no NumPy
         """A size at each of many points."""
 
         decides = True
-        __hash__ = None  # what is looked up is compared instead
+        __hash__ = None  # type: ignore[assignment,unused-ignore] # what is looked up is compared instead
 
         def __bool__(self) -> bool:
             return bool(_one(self.astype(bool)))

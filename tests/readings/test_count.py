@@ -73,7 +73,7 @@ def test_settings_that_are_refused(asked: dict[str, Any], error: type[Exception]
 
 def test_arrays_are_refused_as_ints_are() -> None:
     numpy = pytest.importorskip("numpy")
-    with pytest.raises(SettingError, match=r"images is \[1 2\]; drawn has no tower"):
+    with pytest.raises(SettingError, match="images is 2; drawn has no tower"):
         count(MODEL, images=numpy.array([1, 2]))
     with pytest.raises(SettingError, match="a learned position table of 100 rows"):
         count(read(GPT2), tokens=numpy.array([10, 101]))

@@ -1,8 +1,9 @@
 """Layers gone through several times, where each pass but the first is told what the one before had found (Inkling 2
 Mini, Thinking Machines 2026).
 
-Axes: uw states of the pass before; t4 messages, for queries, keys, values and the experts, t3 the first three of them;
-loops the looped layers; D two streams beside each other, Rg the rank of a gate; the others as in the first pass.
+Axes: uw states of the pass before, U these and the blocks before the loop; t4 messages, for queries, keys, values and
+the experts, t3 the first three of them; loops the looped layers; D two streams beside each other, Rg the rank of a
+gate; the others as in the first pass.
 """
 
 from __future__ import annotations
