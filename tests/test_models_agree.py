@@ -27,6 +27,7 @@ from agreeing import (
 from drawn import draw
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from thirds import thirds
 
 from assay.blocks import Attention, Mlp, Norm, Rope
 from assay.blocks.convolved import CarryingMoe, ConvolvedAttention
@@ -189,7 +190,7 @@ def test_models_as_arrays(name: str, data: st.DataObject) -> None:
 
 
 @pytest.mark.parametrize("convention", CONVENTIONS)
-@pytest.mark.parametrize("name", BLOCKS)
+@pytest.mark.parametrize("name", thirds(BLOCKS))
 @settings(max_examples=3)
 @given(data=st.data())
 def test_models_as_arrays_to_the_last_bit(name: str, convention: str, data: st.DataObject) -> None:
